@@ -1,0 +1,35 @@
+/* Bounded reading of a file that may be hostile, huge or shrinking.
+ *
+ * Never mmap: a file that shrinks under a mapping kills us with SIGBUS.  Small
+ * reads are served from one window, so that walking a header and its tables
+ * costs two or three system calls.  Every offset and length is checked against
+ * the size seen when the file was opened; a read that comes back short is a
+ * failure like any other.  A reader does not own its descriptor. */
+#ifndef NCCLWHICH_BASE_READER_H
+#define NCCLWHICH_BASE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { READER_WINDOW = 16 * 1024 };
+
+struct reader {
+	int fd;
+	uint64_t size;             /* bytes in the file */
+	uint64_t window_at;        /* file offset of window[0] */
+	size_t window_n;           /* bytes valid in it */
+	unsigned char window[READER_WINDOW];
+};
+
+void reader_open(struct reader *r, int fd, uint64_t size);
+
+/* Exactly N bytes at OFFSET, or false. */
+bool reader_at(struct reader *r, uint64_t offset, void *to, size_t n);
+
+/* A NUL-terminated string of fewer than LIMIT bytes that starts at OFFSET.
+ * Returns its length and copies it, with the NUL, into TO (of LIMIT bytes); -1
+ * if there is no NUL within LIMIT bytes or before the end of the file. */
+long reader_string(struct reader *r, uint64_t offset, char *to, size_t limit);
+
+#endif

@@ -1,0 +1,337 @@
+#include "cmd/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+	OPT_ROOT = 256, OPT_LIBRARY_PATH, OPT_ENV, OPT_ENV_FILE, OPT_CLEAN_ENV, OPT_PRELOAD, OPT_AUDIT,
+	OPT_CWD, OPT_EXE, OPT_INTERP, OPT_SECURE, OPT_CACHE, OPT_HWCAPS, OPT_ASSUME, OPT_DLOPEN,
+	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM,
+};
+
+static const struct option long_options[] = {
+	{"root", required_argument, NULL, OPT_ROOT},
+	{"library-path", required_argument, NULL, OPT_LIBRARY_PATH},
+	{"env", required_argument, NULL, OPT_ENV},
+	{"env-file", required_argument, NULL, OPT_ENV_FILE},
+	{"clean-env", no_argument, NULL, OPT_CLEAN_ENV},
+	{"preload", required_argument, NULL, OPT_PRELOAD},
+	{"audit", required_argument, NULL, OPT_AUDIT},
+	{"cwd", required_argument, NULL, OPT_CWD},
+	{"exe", required_argument, NULL, OPT_EXE},
+	{"interp", required_argument, NULL, OPT_INTERP},
+	{"secure", required_argument, NULL, OPT_SECURE},
+	{"cache", required_argument, NULL, OPT_CACHE},
+	{"hwcaps", required_argument, NULL, OPT_HWCAPS},
+	{"assume", required_argument, NULL, OPT_ASSUME},
+	{"dlopen", required_argument, NULL, OPT_DLOPEN},
+	{"format", required_argument, NULL, 'f'},
+	{"output", required_argument, NULL, 'o'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"color", required_argument, NULL, OPT_COLOR},
+	{"sha256", no_argument, NULL, OPT_SHA256},
+	{"fail-on", required_argument, NULL, OPT_FAIL_ON},
+	{"strict", no_argument, NULL, OPT_STRICT},
+	{"allow-unsure", no_argument, NULL, OPT_ALLOW_UNSURE},
+	{"each", no_argument, NULL, OPT_EACH},
+	{"files-from", required_argument, NULL, OPT_FILES_FROM},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* The process environment in the making: LD_* only, the rest decides nothing yet. */
+struct environment {
+	const char *library_path, *preload, *audit;
+	bool bind_now;
+};
+
+static void env_set(struct environment *env, const char *text)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} known[] = {
+		{"LD_LIBRARY_PATH=", offsetof(struct environment, library_path)},
+		{"LD_PRELOAD=", offsetof(struct environment, preload)},
+		{"LD_AUDIT=", offsetof(struct environment, audit)},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strncmp(text, known[i].name, strlen(known[i].name)))
+			*(const char **)((char *)env + known[i].offset) = text + strlen(known[i].name);
+	if (!strncmp(text, "LD_BIND_NOW=", 12))
+		env->bind_now = text[12];
+}
+
+static int env_file(struct options *o, struct environment *env, const char *path, struct error *e)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	if (!f)
+		return error_set(e, "%s: cannot read the environment file: %s", path, strerror(errno));
+	while ((n = getline(&line, &room, f)) >= 0) {
+		char *copy;
+
+		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			line[--n] = '\0';
+		if (!n || line[0] == '#')
+			continue;
+		copy = xstrdup(line);
+		vec_push(&o->owned, copy);
+		env_set(env, copy);
+	}
+	free(line);
+	fclose(f);
+	return 0;
+}
+
+static int parse_flags(const char *text, unsigned *flags, struct error *e)
+{
+	static const struct {
+		const char *name;
+		unsigned set, clear;
+	} known[] = {
+		{"lazy", OPEN_LAZY, OPEN_NOW}, {"now", OPEN_NOW, OPEN_LAZY}, {"local", 0, OPEN_GLOBAL},
+		{"global", OPEN_GLOBAL, 0}, {"deepbind", OPEN_DEEPBIND, 0}, {"noload", OPEN_NOLOAD, 0},
+		{"nodelete", OPEN_NODELETE, 0}, {"newlm", OPEN_NEWLM, 0},
+	};
+	size_t i, n;
+
+	*flags = OPEN_NOW;
+	for (;; text += n + 1) {
+		n = strcspn(text, ",");
+		for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			if (strlen(known[i].name) == n && !strncmp(text, known[i].name, n))
+				break;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return error_set(e, "--dlopen: unknown flag '%.*s': lazy, now, local, global, deepbind, "
+					 "noload, nodelete or newlm", (int)n, text);
+		*flags = (*flags | known[i].set) & ~known[i].clear;
+		if (!text[n])
+			return 0;
+	}
+}
+
+/* [OBJECT:]NAME[,FLAG...] */
+static int parse_dlopen(struct options *o, const char *text, struct error *e)
+{
+	struct event event = {.flags = OPEN_NOW};
+	char *copy = xstrdup(text), *comma = strchr(copy, ','), *colon;
+
+	vec_push(&o->owned, copy);
+	if (comma) {
+		*comma = '\0';
+		if (parse_flags(comma + 1, &event.flags, e) < 0)
+			return -1;
+	}
+	event.name = copy;
+	colon = strchr(copy, ':');
+	if (colon) {
+		*colon = '\0';
+		event.caller = copy;
+		event.name = colon + 1;
+	}
+	vec_push(&o->plan.events, event);
+	return 0;
+}
+
+static int pick(const char *option, const char *value, const char *const *names, struct error *e)
+{
+	char *list = xstrdup(names[0]), *more;
+	int i;
+
+	for (i = 0; names[i]; i++)
+		if (!strcmp(names[i], value)) {
+			free(list);
+			return i;
+		}
+	for (i = 1; names[i]; i++) {
+		more = xprintf("%s, %s", list, names[i]);
+		free(list);
+		list = more;
+	}
+	error_set(e, "%s: '%s' is none of %s", option, value, list);
+	free(list);
+	return -1;
+}
+
+static int set_format(struct options *o, const char *value, struct error *e)
+{
+	static const char *const names[] = {"text", "json", NULL};
+	int format = pick("-f", value, names, e);
+	struct output out = {0};
+
+	if (format < 0)
+		return -1;
+	out.format = (enum format)format;
+	vec_push(&o->outputs, out);
+	return 0;
+}
+
+static void set_output(struct options *o, const char *path)
+{
+	if (!o->outputs.n || o->outputs.at[o->outputs.n - 1].path)
+		vec_push(&o->outputs, ((struct output){FORMAT_TEXT, NULL}));
+	o->outputs.at[o->outputs.n - 1].path = strcmp(path, "-") ? path : NULL;
+}
+
+static int set_color(struct options *o, const char *value, struct error *e)
+{
+	static const char *const names[] = {"auto", "always", "never", NULL};
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	int when = pick("--color", value, names, e);
+
+	if (when < 0)
+		return -1;
+	o->color = when == 1 || (when == 0 && isatty(STDOUT_FILENO) && !(no && *no) &&
+				 !(term && !strcmp(term, "dumb")));
+	return 0;
+}
+
+static void set_cache(struct plan *plan, const char *value)
+{
+	if (!strcmp(value, "none"))
+		plan->cache = "";
+	else if (strcmp(value, "auto") && strcmp(value, "image"))
+		plan->cache = value;
+}
+
+static void add_file(struct options *o, const char *path)
+{
+	if (o->each) {
+		vec_push(&o->files, path);
+	} else if (!o->plan.engine) {
+		o->plan.engine = path;
+	} else {
+		struct event shim = {.name = path, .flags = OPEN_NOW, .shim = true};
+
+		vec_push(&o->plan.events, shim);
+	}
+}
+
+/* One option; 0, or -1 after an error. */
+static int apply(struct options *o, struct environment *env, int c, struct error *e)
+{
+	static const char *const secure[] = {"auto", "yes", "no", NULL};
+	static const char *const fail_on[] = {"error", "warning", "note", "never", NULL};
+	int k;
+
+	switch (c) {
+	case 1: add_file(o, optarg); return 0;
+	case OPT_ROOT: o->plan.root = optarg; return 0;
+	case OPT_LIBRARY_PATH: env->library_path = optarg; return 0;
+	case OPT_ENV:
+		if (!strchr(optarg, '='))
+			return error_set(e, "--env %s: NAME=VALUE is wanted", optarg);
+		env_set(env, optarg);
+		return 0;
+	case OPT_ENV_FILE: return env_file(o, env, optarg, e);
+	case OPT_CLEAN_ENV: return 0; /* seen before all others */
+	case OPT_PRELOAD: env->preload = optarg; return 0;
+	case OPT_AUDIT: env->audit = optarg; return 0;
+	case OPT_CWD: o->plan.cwd = optarg; return 0;
+	case OPT_EXE: o->plan.exe = optarg; return 0;
+	case OPT_INTERP: o->plan.interp = optarg; return 0;
+	case OPT_SECURE:
+		k = pick("--secure", optarg, secure, e);
+		o->plan.secure = k > 0 ? (unsigned)k : 0;
+		return k < 0 ? -1 : 0;
+	case OPT_CACHE: set_cache(&o->plan, optarg); return 0;
+	case OPT_HWCAPS: o->plan.hwcaps = optarg; return 0;
+	case OPT_ASSUME: vec_push(&o->plan.assume, optarg); return 0;
+	case OPT_DLOPEN: return parse_dlopen(o, optarg, e);
+	case 'f': return set_format(o, optarg, e);
+	case 'o': set_output(o, optarg); return 0;
+	case 'q': o->quiet = true; return 0;
+	case OPT_COLOR: return set_color(o, optarg, e);
+	case OPT_SHA256: o->plan.sha256 = true; return 0;
+	case OPT_FAIL_ON:
+		k = pick("--fail-on", optarg, fail_on, e);
+		o->fail_on = k > 0 ? (unsigned)k : 0;
+		return k < 0 ? -1 : 0;
+	case OPT_STRICT: o->strict = true; return 0;
+	case OPT_ALLOW_UNSURE: o->allow_unsure = true; return 0;
+	case OPT_EACH:
+		o->each = true;
+		if (o->plan.engine)
+			vec_push(&o->files, o->plan.engine);
+		o->plan.engine = NULL;
+		return 0;
+	case OPT_FILES_FROM: o->files_from = optarg; return 0;
+	case 'h': o->help = true; return 0;
+	default: return -1;
+	}
+}
+
+static bool seen(int argc, char **argv, const char *option)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], option) ||
+		    (!strncmp(argv[i], option, strlen(option)) && argv[i][strlen(option)] == '='))
+			return true;
+	return false;
+}
+
+int options_parse(struct options *o, const char *command, int argc, char **argv, struct error *e)
+{
+	struct environment env = {0};
+	char **v;
+	int c;
+
+	memset(o, 0, sizeof(*o));
+	o->fail_on = FAIL_ON_WARNING;
+	set_color(o, "auto", e);
+	if (!seen(argc, argv, "--root") && !seen(argc, argv, "--clean-env"))
+		for (v = environ; *v; v++)
+			env_set(&env, *v);
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "-:f:o:qh", long_options, NULL)) != -1) {
+		if (c == '?' || c == ':')
+			return error_set(e, c == ':' ? "%s: %s needs a value; see 'ncclwhich %s --help'"
+						     : "%s: unknown option %s; see 'ncclwhich %s --help'",
+					 command, argv[optind - 1], command);
+		if (apply(o, &env, c, e) < 0)
+			return -1;
+	}
+	if (optind < argc) {
+		if (strcmp(command, "explain"))
+			for (; optind < argc; optind++)
+				add_file(o, argv[optind]);
+		else if (optind + 1 < argc)
+			return error_set(e, "explain: one thing at a time may follow '--'");
+		else
+			o->what = argv[optind];
+	}
+	o->plan.library_path = env.library_path;
+	o->plan.preload = env.preload;
+	o->plan.audit = env.audit;
+	o->plan.bind_now = env.bind_now;
+	if (!o->outputs.n)
+		vec_push(&o->outputs, ((struct output){FORMAT_TEXT, NULL}));
+	return 0;
+}
+
+void options_free(struct options *o)
+{
+	size_t i;
+
+	for (i = 0; i < o->owned.n; i++)
+		free(o->owned.at[i]);
+	vec_free(&o->owned);
+	vec_free(&o->outputs);
+	vec_free(&o->files);
+	vec_free(&o->plan.events);
+	vec_free(&o->plan.assume);
+}

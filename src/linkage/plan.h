@@ -1,0 +1,35 @@
+/* What is to be looked at: an engine, its shims, what it opens, and the
+ * context it runs in.  Filled from the command line; strings are the caller's. */
+#ifndef NCCLWHICH_LINKAGE_PLAN_H
+#define NCCLWHICH_LINKAGE_PLAN_H
+
+#include "loader/process.h"
+
+#include <stdbool.h>
+
+/* Something that happens after start-up, in the order given. */
+struct event {
+	const char *caller; /* an object's name, NULL = the main program */
+	const char *name;
+	unsigned flags;     /* enum open_flags */
+	bool shim;          /* a SHIM of the command line */
+};
+
+struct plan {
+	const char *engine;
+	VEC(struct event) events;
+
+	const char *root;     /* NULL = the running system */
+	const char *exe;      /* --exe: the program that loads a shared-object engine */
+	const char *interp;
+	const char *library_path, *preload, *audit;
+	bool bind_now;
+	const char *cwd;
+	enum { SECURE_AUTO, SECURE_YES, SECURE_NO } secure;
+	const char *cache;    /* NULL = the loader's own, "" = none */
+	const char *hwcaps;   /* NULL = default: this CPU, or all with a root */
+	VEC(const char *) assume; /* present at run time although not on disk */
+	bool sha256;
+};
+
+#endif

@@ -1,0 +1,124 @@
+/* dlopen and dlmopen: glibc elf/dl-open.c. */
+#include "loader/internal.h"
+
+#include <stdlib.h>
+
+/* _dl_close_worker after an error: what this call mapped goes; names that it
+ * taught to older objects stay. */
+static void unwind(struct process *p, size_t first)
+{
+	while (p->objects.n > first) {
+		struct object *o = p->objects.at[p->objects.n - 1];
+
+		object_unlink(p, o);
+		vec_free(&o->names);
+		p->objects.n--;
+	}
+}
+
+static void promote(struct process *p, const struct object *opened)
+{
+	size_t i;
+
+	if (opened->ns)
+		return;
+	for (i = 0; i < opened->searchlist.n; i++)
+		if (!opened->searchlist.at[i]->global) {
+			opened->searchlist.at[i]->global = true;
+			vec_push(&p->global, opened->searchlist.at[i]);
+		}
+}
+
+static bool flags_valid(struct process *p, unsigned flags, const char *name)
+{
+	if (!(flags & (OPEN_LAZY | OPEN_NOW)))
+		return fail(p, name, "invalid mode for dlopen()"), false;
+	if ((flags & OPEN_NEWLM) && (flags & OPEN_GLOBAL))
+		return fail(p, name, "invalid mode"), false;
+	return true;
+}
+
+static struct object *open_worker(struct process *p, struct object *caller, const char *name,
+				  unsigned flags, int ns, struct lookup *l)
+{
+	unsigned mode = MAP_DLOPEN | (flags & OPEN_NOLOAD ? MAP_NOLOAD : 0);
+	struct object *o;
+	size_t before = p->objects.n, i;
+
+	if (!flags_valid(p, flags, name))
+		return NULL;
+	o = map_object(p, caller, name, OBJECT_DLOPENED, mode | MAP_CALLMAP, ns, l);
+	if (!o)
+		return NULL;
+	if (o->has_searchlist) {
+		if (flags & OPEN_GLOBAL)
+			promote(p, o);
+		return o;
+	}
+	if (flags & OPEN_DEEPBIND)
+		o->deepbind = true;
+	if (!map_dependencies(p, o, NULL, 0, MAP_DLOPEN) || !check_versions(p, &o->searchlist, 0) ||
+	    !check_isa(p, &o->searchlist)) {
+		o->has_searchlist = false;
+		o->searchlist.n = 0;
+		if (!p->failure->fatal && !namespace_is_whole(p, ns))
+			return fail_fatally(p, name, "a filtee has moved in front of the program: "
+					    "the loader's assertion fails (_dl_close_worker)");
+		unwind(p, before);
+		return NULL;
+	}
+	for (i = before; i < p->objects.n; i++)
+		if (flags & OPEN_DEEPBIND)
+			p->objects.at[i]->deepbind = true;
+	if (flags & OPEN_GLOBAL)
+		promote(p, o);
+	return o;
+}
+
+struct lookup *process_open(struct process *p, struct object *caller, const char *name, unsigned flags)
+{
+	int ns = caller->ns;
+	struct lookup *l;
+
+	p->event++;
+	l = lookup_new(p, caller, names_add(&p->store->names, name), HOW_DLOPEN);
+	*p->failure = (struct failure){0};
+	if (flags & OPEN_NEWLM) {
+		ns = (int)p->ns.n;
+		vec_push(&p->ns, (struct namespace){0});
+	}
+	if (!*l->request) { /* dlopen("") is the program, like dlopen(NULL) */
+		l->object = p->exe;
+		l->found_by = BY_LOADED;
+		l->match = MATCH_NAME;
+		return l;
+	}
+	l->object = open_worker(p, caller, l->request, flags, ns, l);
+	if (!l->object) {
+		l->error = p->failure->text;
+		l->fatal = p->failure->fatal;
+	}
+	*p->failure = (struct failure){0};
+	return l;
+}
+
+struct object *process_find(struct process *p, const char *path)
+{
+	const char *name = names_add(&p->store->names, path);
+	struct object *o;
+
+	for (o = p->ns.at[0].first; o; o = o->next)
+		if (o->path == name || object_has_name(o, name) || (o->elf && o->elf->soname == name) ||
+		    (o->file && o->file->real == name))
+			return o;
+	return NULL;
+}
+
+const struct object *process_first(const struct process *p, size_t ns)
+{
+	const struct object *o = p->ns.at[ns].first;
+
+	while (o && o->prev)
+		o = o->prev;
+	return o;
+}

@@ -1,0 +1,394 @@
+#include "root/root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { LINKS_MOST = 40 }; /* MAXSYMLINKS of the kernel */
+
+/* What a path led to: a file, or an errno. */
+struct answer {
+	int error;
+	int links; /* symbolic links followed on the way */
+	struct root_file *file;
+};
+
+struct supposed {
+	const char *path, *target;
+};
+
+struct file_key {
+	dev_t dev;
+	ino_t ino;
+	struct root_file *file;
+};
+
+struct root {
+	int fd; /* of a confined root; -1 = the running system */
+	char *prefix;
+	struct names *names;
+	struct arena arena;
+	struct name_map answers;
+	struct file_key *files; /* open addressing by (dev, ino) */
+	size_t n_files, room_files;
+	VEC(struct supposed) supposed;
+};
+
+struct root *root_new(const char *dir, struct names *names, struct error *e)
+{
+	struct root *r = xmalloc(sizeof(*r));
+
+	memset(r, 0, sizeof(*r));
+	r->fd = -1;
+	r->names = names;
+	if (dir) {
+		r->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (r->fd < 0) {
+			error_set(e, "%s: cannot open the root: %s", dir, strerror(errno));
+			free(r);
+			return NULL;
+		}
+	}
+	r->prefix = xstrdup(dir ? dir : "");
+	return r;
+}
+
+void root_free(struct root *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->prefix);
+	free(r->files);
+	vec_free(&r->supposed);
+	name_map_free(&r->answers);
+	arena_free(&r->arena);
+	free(r);
+}
+
+bool root_is_confined(const struct root *r)
+{
+	return r->fd >= 0;
+}
+
+const char *root_prefix(const struct root *r)
+{
+	return r->prefix;
+}
+
+/* The path as the kernel gets it: relative to the root's descriptor, or
+ * absolute.  PATH is canonical, so none of its directories is a link. */
+static const char *path_below(const struct root *r, const char *path)
+{
+	if (r->fd < 0)
+		return path;
+	return path[1] ? path + 1 : ".";
+}
+
+static struct root_file *file_of(struct root *r, const struct stat *st, const char *real)
+{
+	size_t k;
+	struct root_file *f;
+
+	if (r->n_files * 2 >= r->room_files) {
+		size_t room = r->room_files ? r->room_files * 2 : 1024, i;
+		struct file_key *files = xmalloc(room * sizeof(*files));
+
+		memset(files, 0, room * sizeof(*files));
+		for (i = 0; i < r->room_files; i++) {
+			if (!r->files[i].file)
+				continue;
+			for (k = r->files[i].ino & (room - 1); files[k].file; k = (k + 1) & (room - 1))
+				;
+			files[k] = r->files[i];
+		}
+		free(r->files);
+		r->files = files;
+		r->room_files = room;
+	}
+	for (k = st->st_ino & (r->room_files - 1); r->files[k].file; k = (k + 1) & (r->room_files - 1))
+		if (r->files[k].ino == st->st_ino && r->files[k].dev == st->st_dev)
+			return r->files[k].file;
+	f = arena_new(&r->arena, struct root_file);
+	f->real = real;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->mode = st->st_mode;
+	f->uid = st->st_uid;
+	f->gid = st->st_gid;
+	f->size = st->st_size > 0 ? (uint64_t)st->st_size : 0;
+	r->files[k] = (struct file_key){st->st_dev, st->st_ino, f};
+	r->n_files++;
+	return f;
+}
+
+static const char *supposed_link(const struct root *r, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < r->supposed.n; i++)
+		if (r->supposed.at[i].path == path)
+			return r->supposed.at[i].target;
+	return NULL;
+}
+
+/* What stands at DIR/NAME, DIR canonical, without following it.  Returns a
+ * link's target in TARGET (of PATH_MAX bytes), else "" and the stat. */
+static int look(struct root *r, const char *path, struct stat *st, char *target)
+{
+	const char *supposed = supposed_link(r, path);
+	ssize_t n;
+
+	target[0] = '\0';
+	if (supposed) {
+		strcpy(target, supposed);
+		return 0;
+	}
+	if (fstatat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, path), st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISLNK(st->st_mode))
+		return 0;
+	n = readlinkat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, path), target, PATH_MAX - 1);
+	if (n <= 0)
+		return n < 0 ? -errno : -ENOENT;
+	target[n] = '\0';
+	return 0;
+}
+
+static struct answer *resolve(struct root *r, const char *path, int links);
+
+static struct answer *remember(struct root *r, const char *path, int error, int links,
+			       struct root_file *file)
+{
+	struct answer *a = arena_new(&r->arena, struct answer);
+
+	a->error = error;
+	a->links = links;
+	a->file = file;
+	name_map_put(&r->answers, path, a);
+	return a;
+}
+
+/* DIR/REST where DIR is a canonical directory; REST may hold anything. */
+static const char *join(struct root *r, const char *dir, const char *rest)
+{
+	char *text = xprintf("%s/%s", dir[1] ? dir : "", rest);
+	const char *name = names_add(r->names, text);
+
+	free(text);
+	return name;
+}
+
+static const char *parent_of(struct root *r, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == path ? names_add(r->names, "/")
+			     : names_add_n(r->names, path, (size_t)(slash - path));
+}
+
+/* The last component of PATH, seen from the canonical directory DIR. */
+static struct answer *resolve_last(struct root *r, const char *path, const char *last,
+				   const struct root_file *dir, int links)
+{
+	char target[PATH_MAX];
+	struct stat st;
+	const char *real;
+	struct answer *a;
+	int error;
+
+	if (!S_ISDIR(dir->mode))
+		return remember(r, path, -ENOTDIR, links, NULL);
+	if (!*last || !strcmp(last, "."))
+		return remember(r, path, 0, links, (struct root_file *)dir);
+	if (!strcmp(last, "..")) {
+		a = resolve(r, parent_of(r, dir->real), 0);
+		return remember(r, path, a->error, links, a->file);
+	}
+	if (strlen(last) > NAME_MAX)
+		return remember(r, path, -ENAMETOOLONG, links, NULL);
+	real = join(r, dir->real, last);
+	error = look(r, real, &st, target);
+	if (error)
+		return remember(r, path, error, links, NULL);
+	if (!target[0])
+		return remember(r, path, 0, links, file_of(r, &st, real));
+	if (links >= LINKS_MOST)
+		return remember(r, path, -ELOOP, links, NULL);
+	a = resolve(r, target[0] == '/' ? names_add(r->names, target) : join(r, dir->real, target),
+		    links + 1);
+	return remember(r, path, a->error, a->links, a->file);
+}
+
+/* An answer holds for any number of links so far that still leaves room for its
+ * own; ELOOP stays ELOOP. */
+static struct answer *remembered(const struct root *r, const char *path, int links)
+{
+	struct answer *a = name_map_get(&r->answers, path);
+
+	return a && (a->error == -ELOOP || links + a->links <= LINKS_MOST) ? a : NULL;
+}
+
+/* One component further, from a parent that has been answered. */
+static struct answer *resolve_step(struct root *r, const char *path, struct answer *parent, int links)
+{
+	struct answer *a = remembered(r, path, links);
+
+	if (a)
+		return a;
+	if (parent->error)
+		return remember(r, path, parent->error, parent->links, NULL);
+	return resolve_last(r, path, strrchr(path, '/') + 1, parent->file,
+			    parent->links > links ? parent->links : links);
+}
+
+static struct answer *resolve_top(struct root *r)
+{
+	const char *top = names_add(r->names, "/");
+	struct answer *a = name_map_get(&r->answers, top);
+	struct stat st;
+
+	if (a)
+		return a;
+	if (fstatat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, top), &st, 0) < 0)
+		return remember(r, top, -errno, 0, NULL);
+	return remember(r, top, 0, 0, file_of(r, &st, top));
+}
+
+/* Left to right and not by recursion, so that the depth of a path costs no
+ * stack; only a link's target recurses, and of these there are forty. */
+static struct answer *resolve(struct root *r, const char *path, int links)
+{
+	struct answer *a = remembered(r, path, links), *parent;
+	const char *slash;
+
+	if (a)
+		return a;
+	if (strlen(path) >= PATH_MAX)
+		return remember(r, path, -ENAMETOOLONG, links, NULL);
+	if (!path[1])
+		return resolve_top(r);
+	parent = remembered(r, parent_of(r, path), links);
+	if (parent)
+		return resolve_step(r, path, parent, links);
+	parent = resolve_top(r);
+	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
+		parent = resolve_step(r, names_add_n(r->names, path, (size_t)(slash - path)), parent, links);
+	return resolve_step(r, path, parent, links);
+}
+
+int root_lookup(struct root *r, const char *path, struct root_file **file)
+{
+	struct answer *a = resolve(r, path, 0);
+
+	*file = a->file;
+	return a->error;
+}
+
+bool root_is_directory(struct root *r, const char *path)
+{
+	struct answer *a = resolve(r, path, 0);
+
+	return !a->error && S_ISDIR(a->file->mode);
+}
+
+int root_open(struct root *r, const struct root_file *file)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	struct stat st;
+	int fd;
+
+	if (!S_ISREG(file->mode))
+		return -EINVAL;
+	if (r->fd < 0) {
+		fd = open(file->real, (int)how.flags);
+	} else {
+		/* The walk has already shown that no component is a link; the kernel
+		 * confines the open once more in case the tree is changing. */
+		fd = (int)syscall(SYS_openat2, r->fd, path_below(r, file->real), &how, sizeof(how));
+		if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+			fd = openat(r->fd, path_below(r, file->real), (int)how.flags);
+	}
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}
+
+bool root_has_capabilities(struct root *r, const struct root_file *file)
+{
+	char value[64];
+	int fd = root_open(r, file);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = fgetxattr(fd, "security.capability", value, sizeof(value));
+	close(fd);
+	return n > 0;
+}
+
+static void forget_answers(struct root *r)
+{
+	name_map_free(&r->answers);
+}
+
+void root_suppose_link(struct root *r, const char *path, const char *target)
+{
+	vec_push(&r->supposed, ((struct supposed){names_add(r->names, path), names_add(r->names, target)}));
+	forget_answers(r);
+}
+
+void root_suppose_nothing(struct root *r)
+{
+	r->supposed.n = 0;
+	forget_answers(r);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int root_list(struct root *r, const char *path, struct root_listing *out)
+{
+	struct root_file *file;
+	int error = root_lookup(r, path, &file), fd;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (error)
+		return error;
+	if (!S_ISDIR(file->mode))
+		return -ENOTDIR;
+	fd = openat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, file->real),
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			vec_push(&out->name, names_add(r->names, entry->d_name));
+	closedir(dir);
+	if (out->name.n)
+		qsort(out->name.at, out->name.n, sizeof(*out->name.at), compare_names);
+	return 0;
+}
