@@ -175,13 +175,19 @@ bool map_dependencies(struct process *p, struct object *o, struct object **prelo
 	return good;
 }
 
-static struct object *find_needed(struct process *p, const char *name, int ns)
+/* find_needed: among everything in sight, then in the object's own list (of
+ * which a filtee in front of the program may be a part). */
+static struct object *find_needed(struct process *p, const struct object *of, const char *name)
 {
 	struct object *o;
+	size_t i;
 
-	for (o = p->ns.at[ns].first; o; o = o->next)
+	for (o = p->ns.at[of->ns].first; o; o = o->next)
 		if (object_has_name(o, name))
 			return o;
+	for (i = 0; i < of->searchlist.n; i++)
+		if (object_has_name(of->searchlist.at[i], name))
+			return of->searchlist.at[i];
 	return NULL;
 }
 
@@ -202,7 +208,7 @@ static bool check_object_versions(struct process *p, struct object *o, unsigned 
 
 	for (i = 0; i < o->elf->n_version_need; i++) {
 		const struct elf_version_need *need = &o->elf->version_need[i];
-		struct object *from = find_needed(p, need->file, o->ns);
+		struct object *from = find_needed(p, o, need->file);
 
 		if (!from) /* glibc has an assertion here, and dies of it */
 			return fail_fatally(p, o->path, arena_printf(&p->arena,

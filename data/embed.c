@@ -1,0 +1,134 @@
+/* Checks the data files and writes them as C tables: embed FILE... >embedded.c
+ *
+ * A file is a target or a profile by the folder it is in.  A file that does
+ * not fit its schema ends the build with the file, the line and the key. */
+#include "linkage/data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_text(const char *s)
+{
+	if (!s) {
+		fputs("NULL", stdout);
+		return;
+	}
+	putchar('"');
+	for (; *s; s++)
+		if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else if ((unsigned char)*s < 0x20)
+			printf("\\%03o", (unsigned char)*s);
+		else
+			putchar(*s);
+	putchar('"');
+}
+
+static void put_member(const char *name, const char *value)
+{
+	printf("\t.%s = ", name);
+	put_text(value);
+	puts(",");
+}
+
+static void put_list(const char *name, const char *const *at, unsigned n)
+{
+	unsigned i;
+
+	printf(".%s_count = %u, .%s = (const char *[]){", name, n, name);
+	for (i = 0; i < n; i++) {
+		put_text(at[i]);
+		fputs(", ", stdout);
+	}
+	puts("},");
+}
+
+static void put_target(const struct target *t, int index)
+{
+	unsigned i;
+
+	printf("static const struct target target_%d = {\n", index);
+	put_member("name", t->name);
+	put_member("soname", t->soname);
+	put_member("prefix", t->prefix);
+	put_member("banner", t->banner);
+	put_member("version_symbol", t->version_symbol);
+	put_list("names", t->names, t->names_count);
+	printf("\t.symbols_count = %u, .symbols = (struct target_symbol[]){\n", t->symbols_count);
+	for (i = 0; i < t->symbols_count; i++) {
+		fputs("\t\t{", stdout);
+		put_text(t->symbols[i].name);
+		fputs(", ", stdout);
+		put_text(t->symbols[i].since);
+		fputs(", ", stdout);
+		put_text(t->symbols[i].does);
+		puts("},");
+	}
+	puts("\t},\n};");
+}
+
+static void put_profile(const struct profile *p, int index)
+{
+	unsigned i;
+
+	printf("static const struct profile profile_%d = {\n", index);
+	put_member("name", p->name);
+	put_member("target", p->target);
+	put_member("about", p->about);
+	put_member("version_before", p->version_before);
+	put_member("version_after", p->version_after);
+	put_list("flags", p->flags, p->flags_count);
+	printf("\t.versions_count = %u, .versions = (struct profile_row[]){\n", p->versions_count);
+	for (i = 0; i < p->versions_count; i++) {
+		fputs("\t\t{.from = ", stdout);
+		put_text(p->versions[i].from);
+		fputs(", .to = ", stdout);
+		put_text(p->versions[i].to);
+		fputs(", ", stdout);
+		put_list("names", p->versions[i].names, p->versions[i].names_count);
+		puts("\t\t},");
+	}
+	puts("\t},\n};");
+}
+
+static void put_index(const char *kind, int n)
+{
+	int i;
+
+	printf("static const struct %s *const %ss[] = {", kind, kind);
+	for (i = 0; i < n; i++)
+		printf("&%s_%d, ", kind, i);
+	puts("};");
+}
+
+int main(int argc, char **argv)
+{
+	int i, targets = 0, profiles = 0;
+	struct error e = {0};
+
+	puts("/* Written by data/embed from the files in data/. */\n#include \"linkage/data.h\"\n");
+	for (i = 1; i < argc; i++) {
+		if (strstr(argv[i], "targets/")) {
+			struct target *t = data_read_target(argv[i], &e);
+
+			if (t)
+				put_target(t, targets++);
+		} else {
+			struct profile *p = data_read_profile(argv[i], &e);
+
+			if (p)
+				put_profile(p, profiles++);
+		}
+		if (e.text) {
+			fprintf(stderr, "embed: %s\n", e.text);
+			return 1;
+		}
+	}
+	put_index("target", targets);
+	put_index("profile", profiles);
+	puts("const struct data data_embedded = {\n"
+	     "\ttargets, sizeof(targets) / sizeof(targets[0]),\n"
+	     "\tprofiles, sizeof(profiles) / sizeof(profiles[0]),\n};");
+	return ferror(stdout) || fflush(stdout) ? 1 : 0;
+}

@@ -1,0 +1,135 @@
+#include "linkage/data.h"
+
+#include "base/memory.h"
+
+#include <cyaml/cyaml.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const cyaml_schema_value_t text = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, CYAML_UNLIMITED),
+};
+
+static const cyaml_schema_field_t symbol_fields[] = {
+	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target_symbol, name, 1, 128),
+	CYAML_FIELD_STRING_PTR("since", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, since, 1, 32),
+	CYAML_FIELD_STRING_PTR("does", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, does, 1, 32),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t symbol = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_symbol, symbol_fields),
+};
+
+static const cyaml_schema_field_t target_fields[] = {
+	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target, name, 1, 64),
+	CYAML_FIELD_STRING_PTR("soname", CYAML_FLAG_POINTER, struct target, soname, 1, 256),
+	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct target, names, &text, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_STRING_PTR("prefix", CYAML_FLAG_POINTER, struct target, prefix, 2, 64),
+	CYAML_FIELD_STRING_PTR("banner", CYAML_FLAG_POINTER, struct target, banner, 4, 64),
+	CYAML_FIELD_STRING_PTR("version_symbol", CYAML_FLAG_POINTER, struct target, version_symbol, 1, 128),
+	CYAML_FIELD_SEQUENCE("symbols", CYAML_FLAG_POINTER, struct target, symbols, &symbol, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t target_schema = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct target, target_fields),
+};
+
+static const cyaml_schema_field_t row_fields[] = {
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct profile_row, from, 1, 32),
+	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct profile_row, to, 1, 32),
+	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct profile_row, names, &text, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t row = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct profile_row, row_fields),
+};
+
+static const cyaml_schema_field_t profile_fields[] = {
+	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct profile, name, 1, 64),
+	CYAML_FIELD_STRING_PTR("target", CYAML_FLAG_POINTER, struct profile, target, 1, 64),
+	CYAML_FIELD_STRING_PTR("about", CYAML_FLAG_POINTER, struct profile, about, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_STRING_PTR("version_before", CYAML_FLAG_POINTER, struct profile, version_before, 4, 64),
+	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER, struct profile, version_after, 1, 64),
+	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct profile, flags, &text, 1, 8),
+	CYAML_FIELD_SEQUENCE("versions", CYAML_FLAG_POINTER, struct profile, versions, &row, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t profile_schema = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct profile, profile_fields),
+};
+
+/* libcyaml explains a fault over several lines; the last but the backtrace
+ * says it. */
+static void keep_message(cyaml_log_t level, void *context, const char *format, va_list ap)
+{
+	struct error *e = context;
+	char *message;
+	size_t n;
+
+	(void)level;
+	message = xvprintf(format, ap);
+	for (n = strlen(message); n && message[n - 1] == '\n';)
+		message[--n] = '\0';
+	if (!e->text)
+		error_set(e, "%s", message);
+	free(message);
+}
+
+static cyaml_config_t configuration(struct error *message)
+{
+	return (cyaml_config_t){
+		.log_fn = keep_message, .log_ctx = message, .mem_fn = cyaml_mem,
+		.log_level = CYAML_LOG_ERROR,
+	};
+}
+
+static void *read_file(const char *path, const cyaml_schema_value_t *schema, struct error *e)
+{
+	struct error message = {0};
+	cyaml_config_t config = configuration(&message);
+	cyaml_data_t *data = NULL;
+	cyaml_err_t result = cyaml_load_file(path, &config, schema, &data, NULL);
+
+	if (result != CYAML_OK)
+		error_set(e, "%s: %s", path, message.text ? message.text : cyaml_strerror(result));
+	error_clear(&message);
+	return data;
+}
+
+struct target *data_read_target(const char *path, struct error *e)
+{
+	struct target *t = read_file(path, &target_schema, e);
+	unsigned i;
+
+	for (i = 0; t && i < t->symbols_count; i++)
+		if (t->symbols[i].since && !data_version_code(t->symbols[i].since)) {
+			error_set(e, "%s: symbol %s: '%s' is no version", path, t->symbols[i].name, t->symbols[i].since);
+			data_free_target(t);
+			return NULL;
+		}
+	return t;
+}
+
+struct profile *data_read_profile(const char *path, struct error *e)
+{
+	return read_file(path, &profile_schema, e);
+}
+
+static void free_data(const cyaml_schema_value_t *schema, void *data)
+{
+	struct error message = {0};
+	cyaml_config_t config = configuration(&message);
+
+	cyaml_free(&config, schema, data, 0);
+	error_clear(&message);
+}
+
+void data_free_target(struct target *t)
+{
+	free_data(&target_schema, t);
+}
+
+void data_free_profile(struct profile *p)
+{
+	free_data(&profile_schema, p);
+}
