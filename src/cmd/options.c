@@ -292,6 +292,9 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 	memset(o, 0, sizeof(*o));
 	o->fail_on = FAIL_ON_WARNING;
 	set_color(o, "auto", e);
+	/* The driver's libraries come from the host, not from the image. */
+	vec_push(&o->plan.assume, "libcuda.so.1");
+	vec_push(&o->plan.assume, "libnvidia-ml.so.1");
 	if (!seen(argc, argv, "--root") && !seen(argc, argv, "--clean-env"))
 		for (v = environ; *v; v++)
 			env_set(&env, *v);

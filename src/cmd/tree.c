@@ -36,6 +36,14 @@ static char *render(enum format format, void *what, bool color, size_t *size)
 	return text;
 }
 
+static void declared_events(struct sequence *s, const struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; s->process->started && i < plan->events.n; i++)
+		sequence_declared(s, &plan->events.at[i]);
+}
+
 static int tree_one(struct options *o, struct error *e)
 {
 	struct store *store = store_new(o->plan.root, e);
@@ -47,8 +55,10 @@ static int tree_one(struct options *o, struct error *e)
 	if (!store)
 		return -1;
 	if (plan_machine(&o->plan, store, &machine, e) < 0 || plan_cpus(&o->plan, machine, cpu, e) < 0 ||
-	    sequence_start(&s, &o->plan, store, &cpu[0], false, e) < 0 ||
-	    commands_output(o, render, &s, e) < 0)
+	    sequence_start(&s, &o->plan, store, &cpu[0], false, e) < 0)
+		goto out;
+	declared_events(&s, &o->plan);
+	if (commands_output(o, render, &s, e) < 0)
 		goto out;
 	status = s.process->started ? 0 : 1;
 out:
@@ -113,8 +123,10 @@ static void each_file(struct each *each, const char *path)
 		if (!each->cpu_known)
 			each->cpu = cpu[0];
 		each->cpu_known = each->cpu.machine == machine;
-		if (sequence_start(&s, &plan, each->store, &each->cpu, false, &e) == 0)
+		if (sequence_start(&s, &plan, each->store, &each->cpu, false, &e) == 0) {
+			declared_events(&s, &plan);
 			each_line(each, path, &s, NULL);
+		}
 	}
 	if (e.text) {
 		each_line(each, path, NULL, e.text);

@@ -96,17 +96,30 @@ static void *read_file(const char *path, const cyaml_schema_value_t *schema, str
 	return data;
 }
 
+/* What the schema cannot say: versions are versions, symbols are sorted. */
+static int check_symbols(const char *path, const struct target *t, struct error *e)
+{
+	unsigned i;
+
+	for (i = 0; i < t->symbols_count; i++) {
+		const struct target_symbol *y = &t->symbols[i];
+
+		if (y->since && !data_version_code(y->since))
+			return error_set(e, "%s: symbol %s: '%s' is no version", path, y->name, y->since);
+		if (i && strcmp(t->symbols[i - 1].name, y->name) >= 0)
+			return error_set(e, "%s: symbol %s: out of order (sort by byte value)", path, y->name);
+	}
+	return 0;
+}
+
 struct target *data_read_target(const char *path, struct error *e)
 {
 	struct target *t = read_file(path, &target_schema, e);
-	unsigned i;
 
-	for (i = 0; t && i < t->symbols_count; i++)
-		if (t->symbols[i].since && !data_version_code(t->symbols[i].since)) {
-			error_set(e, "%s: symbol %s: '%s' is no version", path, t->symbols[i].name, t->symbols[i].since);
-			data_free_target(t);
-			return NULL;
-		}
+	if (t && check_symbols(path, t, e) < 0) {
+		data_free_target(t);
+		return NULL;
+	}
 	return t;
 }
 

@@ -106,6 +106,8 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 	setup->audit = plan->audit;
 	setup->bind_now = plan->bind_now;
 	setup->cache = plan->cache;
+	setup->assume = plan->assume.at;
+	setup->n_assume = plan->assume.n;
 	if (plan->exe) {
 		*library = engine;
 		engine = path_in_root(plan, store, plan->exe, cwd);
@@ -124,25 +126,6 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 	return 0;
 }
 
-static void map_new(struct sequence *s, const struct plan *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->events.n && !s->died; i++) {
-		const struct event *event = &plan->events.at[i];
-		struct object *caller = s->process->exe;
-		struct opened *opened;
-
-		if (event->caller)
-			caller = process_find(s->process, event->caller);
-		opened = sequence_open(s, caller, event->name, event->flags, EVIDENCE_DECLARED, NULL);
-		if (opened) {
-			opened->shim = event->shim;
-			opened->caller_text = event->caller;
-		}
-	}
-}
-
 struct opened *sequence_open(struct sequence *s, struct object *caller, const char *name,
 			     unsigned flags, enum evidence evidence, const char *source)
 {
@@ -158,6 +141,20 @@ struct opened *sequence_open(struct sequence *s, struct object *caller, const ch
 	}
 	vec_push(&s->opened, opened);
 	return &s->opened.at[s->opened.n - 1];
+}
+
+void sequence_declared(struct sequence *s, const struct event *event)
+{
+	struct object *caller = s->process->exe;
+	struct opened *opened;
+
+	if (event->caller)
+		caller = process_find(s->process, event->caller);
+	opened = sequence_open(s, caller, event->name, event->flags, EVIDENCE_DECLARED, NULL);
+	if (opened) {
+		opened->shim = event->shim;
+		opened->caller_text = event->caller;
+	}
 }
 
 int sequence_start(struct sequence *s, const struct plan *plan, struct store *store,
@@ -183,7 +180,6 @@ int sequence_start(struct sequence *s, const struct plan *plan, struct store *st
 		opened->shim = true;
 		s->engine = opened->lookup->object;
 	}
-	map_new(s, plan);
 	return 0;
 }
 

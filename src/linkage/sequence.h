@@ -41,10 +41,13 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 /* The machine the engine is for; -1 after an error. */
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e);
 
-/* Start-up and the declared events.  Returns -1 after an error; a process that
+/* Start-up, and the open of an engine that is a library.  Returns -1 after an error; a process that
  * would not start is no error. */
 int sequence_start(struct sequence *s, const struct plan *plan, struct store *store,
 		   const struct cpu *cpu, bool record, struct error *e);
+/* One event of the command line. */
+void sequence_declared(struct sequence *s, const struct event *event);
+
 /* One more open by CALLER; NULL once the process has died. */
 struct opened *sequence_open(struct sequence *s, struct object *caller, const char *name,
 			     unsigned flags, enum evidence evidence, const char *source);

@@ -2,6 +2,7 @@
  * _dl_map_object and _dl_map_object_from_fd; elf/dl-object.c. */
 #include "loader/internal.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 
 void *fail(struct process *p, const char *object, const char *text)
@@ -207,15 +208,27 @@ static bool is_refused_pie(const struct process *p, const struct found *f)
 	return (f->elf->flags_1 & DF_1_PIE) && p->facts->version >= 230;
 }
 
+static bool is_assumed(const struct process *p, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	size_t i;
+
+	for (i = 0; i < p->setup->n_assume; i++)
+		if (!fnmatch(p->setup->assume[i], slash ? slash + 1 : name, 0))
+			return true;
+	return false;
+}
+
 static struct object *missing(struct process *p, struct object *loader, const char *name,
 			      enum object_kind kind, unsigned mode, int ns, const struct found *f)
 {
 	struct object *o;
+	bool assumed = is_assumed(p, name);
 
-	if (!(mode & MAP_FAKE))
+	if (!(mode & MAP_FAKE) && !assumed)
 		return fail(p, name, f->other_class ? "wrong ELF class: ELFCLASS32"
 						    : "cannot open shared object file");
-	if (p->started) {
+	if (p->started && !assumed) {
 		p->started = false;
 		p->start_error = f->other_class ? "wrong ELF class: ELFCLASS32"
 						: "cannot open shared object file";
@@ -223,6 +236,7 @@ static struct object *missing(struct process *p, struct object *loader, const ch
 	}
 	o = object_new(p, name, name, kind, loader, ns);
 	o->missing = true;
+	o->assumed = assumed;
 	object_link(p, o);
 	return o;
 }
@@ -248,6 +262,32 @@ static struct object *map_found(struct process *p, struct object *loader, const 
 	return o;
 }
 
+/* A file that was found: loaded already under another name, or to be mapped. */
+static struct object *map_file(struct process *p, struct object *loader, const char *name,
+			       enum object_kind kind, unsigned mode, int ns, const struct found *f,
+			       struct lookup *l)
+{
+	struct object *o = match_file(p, f->file, ns);
+
+	if (o) {
+		object_add_name(o, name);
+		l->match = MATCH_FILE;
+		return o;
+	}
+	if (ns && object_has_name(p->interp, name)) {
+		/* There is one ld.so in a process; another namespace sees a proxy. */
+		o = object_new(p, f->path, name, kind, mode & MAP_CALLMAP ? NULL : loader, ns);
+		o->elf = p->interp->elf;
+		o->file = p->interp->file;
+		o->no_identity = true;
+		object_link(p, o);
+		return o;
+	}
+	if (mode & MAP_NOLOAD)
+		return NULL;
+	return map_found(p, loader, name, kind, mode, ns, f);
+}
+
 struct object *map_object(struct process *p, struct object *loader, const char *name,
 			  enum object_kind kind, unsigned mode, int ns, struct lookup *l)
 {
@@ -263,32 +303,17 @@ struct object *map_object(struct process *p, struct object *loader, const char *
 		return NULL;
 	l->found_by = f.stage;
 	l->list_of = f.list_of;
-	if (!f.path)
-		return l->object = missing(p, loader, name, kind, mode, ns, &f);
-	o = match_file(p, f.file, ns);
-	if (o) {
-		object_add_name(o, name);
-		l->match = MATCH_FILE;
-	} else if (ns && object_has_name(p->interp, name)) {
-		/* There is one ld.so in a process; another namespace sees a proxy. */
-		o = object_new(p, f.path, name, kind, mode & MAP_CALLMAP ? NULL : loader, ns);
-		o->elf = p->interp->elf;
-		o->file = p->interp->file;
-		o->no_identity = true;
-		object_link(p, o);
-	} else if (mode & MAP_NOLOAD) {
+	o = f.path ? map_file(p, loader, name, kind, mode, ns, &f, l)
+		   : missing(p, loader, name, kind, mode, ns, &f);
+	if (!o)
 		return NULL;
-	} else {
-		o = map_found(p, loader, name, kind, mode, ns, &f);
-		if (!o)
-			return NULL;
-	}
 	if (l->match == MATCH_NONE) {
 		o->how = l->how;
 		o->requester = l->requester;
 		o->request = l->request;
+		o->list_of = f.list_of;
 	}
-	if (p->setup->record && l->candidate.n)
+	if (p->setup->record && l->candidate.n && f.path)
 		l->candidate.at[l->candidate.n - 1].taken = true;
 	return l->object = o;
 }

@@ -79,9 +79,11 @@ struct object {
 	const struct object *requester;
 	const char *request;
 	enum stage found_by;
+	const struct object *list_of; /* whose RPATH or RUNPATH found it */
 	int ns, event;
 	struct object *next, *prev; /* the link map of its namespace */
 	struct object_list searchlist; /* of the program and of whatever was opened itself */
+	bool assumed; /* missing here, but present where the process will run */
 	bool has_searchlist, global, deepbind, missing, versions_checked, reserved;
 	struct object *root; /* the end of its loader chain */
 	struct search_list *rpath, *runpath; /* expanded at the first use */
@@ -104,6 +106,8 @@ struct process_setup {
 	bool secure;
 	const char *cache;        /* path of the cache instead of the loader's own; "" = none */
 	const struct cpu *cpu;
+	const char *const *assume; /* names, globs: there at run time although not on disk */
+	size_t n_assume;
 	bool record;              /* keep every lookup with its candidates */
 };
 

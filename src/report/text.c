@@ -96,7 +96,7 @@ static void tree_line(struct text *t, const struct object *o)
 	}
 	if (!o->missing && o->how != HOW_INTERP) {
 		fputs("; ", t->stream);
-		text_stage(t, o->found_by, o->loader);
+		text_stage(t, o->found_by, o->list_of);
 	}
 	fputs("]\n", t->stream);
 }

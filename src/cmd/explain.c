@@ -1,0 +1,111 @@
+/* explain: every candidate of a request, and why. */
+#include "cmd/commands.h"
+#include "cmd/simulate.h"
+
+struct explanation {
+	const struct check_report *report;
+	const char *what;
+	size_t found;
+};
+
+static bool concerns(const struct lookup *l, const char *what)
+{
+	const struct object *o = l->object;
+
+	if (!strcmp(l->request, what))
+		return true;
+	return o && (!strcmp(o->path, what) || (o->elf && o->elf->soname && !strcmp(o->elf->soname, what)) ||
+		     (o->file && !strcmp(o->file->real, what)));
+}
+
+static void explain_lookup(struct text *t, const struct lookup *l)
+{
+	size_t i;
+
+	fputs(text_bold(t), t->stream);
+	text_name(t, *l->requester->path ? l->requester->path : "the bare program");
+	fprintf(t->stream, "%s %s ", text_plain(t), l->how == HOW_DLOPEN ? "opens" : l->how == HOW_PRELOAD ? "preloads"
+		: l->how == HOW_NEEDED ? "needs" : "filters with");
+	text_name(t, l->request);
+	fputc('\n', t->stream);
+	if (l->match == MATCH_NAME || l->match == MATCH_SONAME) {
+		fprintf(t->stream, "  no search: %s is loaded and %s\n", l->object->path,
+			l->match == MATCH_NAME ? "was asked for by this name, or lies at it" : "has this SONAME");
+	} else if (strchr(l->request, '/')) {
+		fputs("  a name with a slash is opened as it is: no directory is searched\n", t->stream);
+	} else if (l->requester->elf && l->requester->elf->runpath) {
+		fputs("  the requester has DT_RUNPATH, so that no DT_RPATH counts\n", t->stream);
+	}
+	for (i = 0; i < l->candidate.n; i++) {
+		fputs("  ", t->stream);
+		text_candidate(t, &l->candidate.at[i]);
+	}
+	if (l->match == MATCH_FILE) {
+		fputs("  this file is loaded already, as ", t->stream);
+		text_name(t, l->object->path);
+		fputs(": the same copy\n", t->stream);
+	}
+	fputs("  => ", t->stream);
+	if (l->object && !l->object->missing)
+		text_name(t, l->object->path);
+	else if (l->error)
+		text_name(t, l->error);
+	else
+		fputs("nothing", t->stream);
+	fputc('\n', t->stream);
+}
+
+static void explain_run(struct text *t, struct explanation *x, const struct run *r)
+{
+	const struct process *p = r->sequence.process;
+	size_t i;
+
+	for (i = 0; i < p->lookups.n; i++)
+		if (concerns(p->lookups.at[i], x->what)) {
+			x->found++;
+			explain_lookup(t, p->lookups.at[i]);
+		}
+	for (i = 0; i < r->findings.n; i++)
+		if (!strcmp(r->findings.at[i]->rule, x->what)) {
+			x->found++;
+			fprintf(t->stream, "%s: ", severity_name(r->findings.at[i]->severity));
+			text_name(t, r->findings.at[i]->message);
+			fputc('\n', t->stream);
+		}
+}
+
+static char *render(enum format format, void *what, bool color, size_t *size)
+{
+	struct explanation *x = what;
+	struct text t;
+	char *text;
+	size_t i;
+
+	(void)format;
+	text_open(&t, color);
+	for (i = 0; i < x->report->n; i++)
+		explain_run(&t, x, x->report->run[i]);
+	text = text_take(&t);
+	*size = t.size;
+	return text;
+}
+
+int cmd_explain(struct options *o, struct error *e)
+{
+	struct simulation s;
+	struct explanation x = {.what = o->what};
+	int status = -1;
+
+	if (!o->plan.engine || !o->what)
+		return error_set(e, "explain: ENGINE and, after '--', what to explain; see 'ncclwhich explain --help'");
+	if (simulation_start(&s, o, false, e) == 0) {
+		x.report = &s.report;
+		if (commands_output(o, render, &x, e) == 0)
+			status = s.runs[0]->sequence.process->started ? 0 : 1;
+		if (status >= 0 && !x.found)
+			status = error_set(e, "explain: '%s': nothing asked for it, is loaded as it or was found under it",
+					   o->what);
+	}
+	simulation_end(&s);
+	return status;
+}

@@ -1,0 +1,90 @@
+#include "cmd/simulate.h"
+
+#include "verdict/fix.h"
+
+#include <nettle/sha2.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *sha256_of(struct run *r, const struct root_file *file)
+{
+	unsigned char digest[SHA256_DIGEST_SIZE], chunk[65536];
+	struct sha256_ctx context;
+	char *text;
+	ssize_t n;
+	size_t i;
+	int fd = root_open(r->surfaces->store->root, file);
+
+	if (fd < 0)
+		return NULL;
+	sha256_init(&context);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		sha256_update(&context, (size_t)n, chunk);
+	close(fd);
+	if (n < 0)
+		return NULL;
+	sha256_digest(&context, sizeof(digest), digest);
+	text = arena_alloc(&r->arena, 2 * sizeof(digest) + 1);
+	for (i = 0; i < sizeof(digest); i++) {
+		text[2 * i] = "0123456789abcdef"[digest[i] >> 4];
+		text[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
+	}
+	return text;
+}
+
+static int run_on(struct simulation *s, const struct options *o, const struct cpu *cpu, bool with_fixes,
+		  struct error *e)
+{
+	struct run *r = run_new(&o->plan, &s->surfaces, cpu, e);
+	size_t i;
+
+	if (!r)
+		return -1;
+	for (i = 0; i < s->report.n; i++)
+		if (run_same(s->runs[i], r)) {
+			run_free(r);
+			return 0;
+		}
+	s->runs[s->report.n++] = r;
+	if (r->verdict < s->report.verdict)
+		s->report.verdict = r->verdict;
+	for (i = 0; o->plan.sha256 && i < r->instances.n; i++)
+		r->instances.at[i]->sha256 = sha256_of(r, r->instances.at[i]->object->file);
+	return with_fixes ? fix_propose(r, &o->plan, cpu, e) : 0;
+}
+
+int simulation_start(struct simulation *s, const struct options *o, bool with_fixes, struct error *e)
+{
+	uint16_t machine;
+	int n, i;
+
+	memset(s, 0, sizeof(*s));
+	s->report.run = s->runs;
+	s->report.verdict = VERDICT_ONE;
+	s->store = store_new(o->plan.root, e);
+	if (!s->store)
+		return -1;
+	surfaces_init(&s->surfaces, s->store, &data_embedded, data_embedded.targets[0]);
+	if (plan_machine(&o->plan, s->store, &machine, e) < 0 ||
+	    (n = plan_cpus(&o->plan, machine, s->cpu, e)) < 0)
+		return -1;
+	for (i = 0; i < n; i++) {
+		if (run_on(s, o, &s->cpu[i], with_fixes, e) < 0)
+			return -1;
+		/* The first processor has every subdirectory that any has: if it
+		 * did not matter there, it matters nowhere. */
+		if (!i && !s->runs[0]->sequence.process->cpu_matters)
+			break;
+	}
+	return 0;
+}
+
+void simulation_end(struct simulation *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->report.n; i++)
+		run_free(s->runs[i]);
+	surfaces_free(&s->surfaces);
+	store_free(s->store);
+}

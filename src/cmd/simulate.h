@@ -1,0 +1,22 @@
+/* From options to runs: what check and explain have in common. */
+#ifndef NCCLWHICH_CMD_SIMULATE_H
+#define NCCLWHICH_CMD_SIMULATE_H
+
+#include "cmd/options.h"
+#include "linkage/cpus.h"
+#include "report/check.h"
+
+struct simulation {
+	struct store *store;
+	struct surfaces surfaces;
+	struct cpu cpu[CPUS_MOST];
+	struct run *runs[CPUS_MOST];
+	struct check_report report;
+};
+
+/* Runs the plan on every processor on which it may differ.  Returns -1 after
+ * an error; end it with simulation_end() either way. */
+int simulation_start(struct simulation *s, const struct options *o, bool with_fixes, struct error *e);
+void simulation_end(struct simulation *s);
+
+#endif

@@ -1,0 +1,144 @@
+#include "elf/symbols.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+enum { SYMBOLS_MOST = 16 << 20, STRINGS_MOST = 1 << 30 };
+
+/* DT_HASH says it; DT_GNU_HASH has it in the end of its highest chain, as far
+ * as symbols are hashed at all. */
+static uint64_t count_by_gnu_hash(struct reader *r, const struct elf_object *o)
+{
+	uint32_t head[4], chunk[1024], highest = 0, hash;
+	uint64_t buckets, chains, i, k;
+
+	if (!o->gnu_hash || !reader_at(r, o->gnu_hash, head, sizeof(head)))
+		return 0;
+	buckets = o->gnu_hash + 16 + (uint64_t)le32toh(head[2]) * 8;
+	chains = buckets + (uint64_t)le32toh(head[0]) * 4;
+	for (i = 0; i < le32toh(head[0]); i += k) {
+		uint64_t left = le32toh(head[0]) - i, n = left < 1024 ? left : 1024;
+
+		if (!reader_at(r, buckets + i * 4, chunk, n * 4))
+			return 0;
+		for (k = 0; k < n; k++)
+			if (le32toh(chunk[k]) > highest)
+				highest = le32toh(chunk[k]);
+	}
+	if (highest < le32toh(head[1]))
+		return 0; /* nothing is hashed: the undefined ones are not counted */
+	do
+		if (highest > SYMBOLS_MOST ||
+		    !reader_at(r, chains + (uint64_t)(highest - le32toh(head[1])) * 4, &hash, sizeof(hash)))
+			return 0;
+	while (highest++, !(le32toh(hash) & 1));
+	return highest;
+}
+
+static uint64_t count_by_hash(struct reader *r, const struct elf_object *o)
+{
+	uint32_t head[2];
+
+	return o->hash && reader_at(r, o->hash, head, sizeof(head)) ? le32toh(head[1]) : 0;
+}
+
+/* One more than the highest symbol that a relocation names. */
+static uint64_t count_by_relocations(struct reader *r, uint64_t at, uint64_t size)
+{
+	Elf64_Rela chunk[512];
+	uint64_t i, n, k, left = size / sizeof(Elf64_Rela), highest = 0;
+
+	for (i = 0; left; left -= n, i += n) {
+		n = left < 512 ? left : 512;
+		if (!reader_at(r, at + i * sizeof(Elf64_Rela), chunk, n * sizeof(Elf64_Rela)))
+			return 0;
+		for (k = 0; k < n; k++)
+			if (ELF64_R_SYM(le64toh(chunk[k].r_info)) + 1 > highest)
+				highest = ELF64_R_SYM(le64toh(chunk[k].r_info)) + 1;
+	}
+	return highest;
+}
+
+static uint64_t count_symbols(struct reader *r, const struct elf_object *o)
+{
+	uint64_t n = count_by_hash(r, o), k;
+
+	if (!n)
+		n = count_by_gnu_hash(r, o);
+	if (!n) {
+		n = count_by_relocations(r, o->jmprel, o->jmprel_size);
+		k = count_by_relocations(r, o->rela, o->rela_size);
+		n = k > n ? k : n;
+	}
+	return n;
+}
+
+static void *read_table(struct reader *r, uint64_t at, uint64_t n, size_t extra)
+{
+	char *table;
+
+	if (at > r->size || n > r->size - at)
+		return NULL;
+	table = xmalloc(n + extra);
+	if (!reader_at(r, at, table, n)) {
+		free(table);
+		return NULL;
+	}
+	memset(table + n, 0, extra);
+	return table;
+}
+
+static void to_host(struct elf_symbols *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++) {
+		Elf64_Sym *y = &s->symbol[i];
+
+		y->st_name = le32toh(y->st_name);
+		y->st_shndx = le16toh(y->st_shndx);
+		y->st_value = le64toh(y->st_value);
+		y->st_size = le64toh(y->st_size);
+		if (s->version)
+			s->version[i] = le16toh(s->version[i]);
+	}
+}
+
+int elf_symbols_read(struct reader *r, const struct elf_object *o, struct elf_symbols *out)
+{
+	uint64_t n;
+
+	memset(out, 0, sizeof(*out));
+	if (!o->symtab || !o->strtab)
+		return 0;
+	n = count_symbols(r, o);
+	if (!n)
+		return 0;
+	if (n > SYMBOLS_MOST || o->strtab_size > STRINGS_MOST)
+		return -1;
+	out->symbol = read_table(r, o->symtab, n * sizeof(Elf64_Sym), 0);
+	out->strings = read_table(r, o->strtab, o->strtab_size, 1);
+	if (o->versym)
+		out->version = read_table(r, o->versym, n * sizeof(uint16_t), 0);
+	if (!out->symbol || !out->strings || (o->versym && !out->version)) {
+		elf_symbols_free(out);
+		return -1;
+	}
+	out->n = n;
+	out->strings_size = o->strtab_size;
+	to_host(out);
+	return 0;
+}
+
+void elf_symbols_free(struct elf_symbols *s)
+{
+	free(s->symbol);
+	free(s->version);
+	free(s->strings);
+	memset(s, 0, sizeof(*s));
+}
+
+const char *elf_symbol_name(const struct elf_symbols *s, size_t i)
+{
+	return s->symbol[i].st_name < s->strings_size ? s->strings + s->symbol[i].st_name : "";
+}

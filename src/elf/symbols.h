@@ -1,0 +1,31 @@
+/* The dynamic symbol table, as far as the loader can see it.
+ *
+ * Section headers are not asked.  How many symbols there are follows from the
+ * hash tables and, where these are empty, from the relocations.  The tables
+ * belong to the caller: elf_symbols_free(). */
+#ifndef NCCLWHICH_ELF_SYMBOLS_H
+#define NCCLWHICH_ELF_SYMBOLS_H
+
+#include "elf/object.h"
+
+struct elf_symbols {
+	Elf64_Sym *symbol;
+	uint16_t *version; /* of each symbol; NULL = the file has no DT_VERSYM */
+	size_t n;          /* symbol 0 is the null symbol */
+	char *strings;     /* ends in a NUL of ours */
+	size_t strings_size;
+};
+
+/* Returns -1 when a table lies outside the file; OUT is then empty. */
+int elf_symbols_read(struct reader *r, const struct elf_object *o, struct elf_symbols *out);
+void elf_symbols_free(struct elf_symbols *s);
+
+/* Never NULL; "" for an offset outside the strings. */
+const char *elf_symbol_name(const struct elf_symbols *s, size_t i);
+
+static inline bool elf_symbol_defined(const struct elf_symbols *s, size_t i)
+{
+	return s->symbol[i].st_shndx != SHN_UNDEF;
+}
+
+#endif

@@ -1,0 +1,355 @@
+#include "linkage/surface.h"
+
+#include "elf/library.h"
+#include "elf/scan.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+bool target_matches(const struct target *t, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	unsigned i;
+
+	name = slash ? slash + 1 : name;
+	for (i = 0; i < t->names_count; i++)
+		if (!fnmatch(t->names[i], name, 0))
+			return true;
+	return false;
+}
+
+int target_symbol_index(const struct target *t, const char *name)
+{
+	unsigned low = 0, high = t->symbols_count;
+
+	while (low < high) { /* the data file is sorted */
+		unsigned mid = low + (high - low) / 2;
+		int order = strcmp(name, t->symbols[mid].name);
+
+		if (!order)
+			return (int)mid;
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return -1;
+}
+
+static bool is_key(const struct target_symbol *y)
+{
+	return y->does && (!strcmp(y->does, "mints-id") || !strcmp(y->does, "makes-comm"));
+}
+
+bool surface_hides_loader(const struct surface *s)
+{
+	if (s->tracked || !(s->imports_dlopen || s->imports_dlsym))
+		return false;
+	return s->stub || s->unlinked_key || s->n_unlinked >= 2;
+}
+
+struct reading {
+	struct surfaces *owner;
+	struct surface *s;
+	const struct target *t;
+	int banner_code;
+};
+
+/* Symbols: those of the API, and the ways to open something. */
+static void take_symbols(struct reading *rd, const struct elf_symbols *symbols)
+{
+	const char *prefix = rd->t->prefix;
+	size_t i, length = strlen(prefix);
+
+	for (i = 1; i < symbols->n; i++) {
+		const char *name = elf_symbol_name(symbols, i);
+		int k;
+
+		if (name[0] == 'd' && name[1] == 'l') {
+			if (elf_symbol_defined(symbols, i))
+				continue;
+			rd->s->imports_dlopen |= !strcmp(name, "dlopen") || !strcmp(name, "dlmopen");
+			rd->s->imports_dlsym |= !strcmp(name, "dlsym") || !strcmp(name, "dlvsym");
+		}
+		if (strncmp(name, prefix, length) || (k = target_symbol_index(rd->t, name)) < 0)
+			continue;
+		if (!elf_symbol_defined(symbols, i)) {
+			rd->s->n_imported += !rd->s->imported[k];
+			rd->s->imported[k] = true;
+		} else if (ELF64_ST_BIND(symbols->symbol[i].st_info) != STB_LOCAL) {
+			rd->s->n_defined += !rd->s->defined[k];
+			rd->s->defined[k] = true;
+		}
+	}
+}
+
+static bool is_printable(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
+/* A name of the API: the longest that stands here.  Rust and Go run their
+ * strings together, so what follows is no end and what precedes no start. */
+static bool take_symbol_name(struct reading *rd, const struct scan_hit *hit)
+{
+	size_t longest = 0;
+	unsigned i;
+	int which = -1;
+
+	for (i = 0; i < rd->t->symbols_count; i++) {
+		size_t n = strlen(rd->t->symbols[i].name);
+
+		if (n > longest && n <= hit->after && !memcmp(hit->at, rd->t->symbols[i].name, n)) {
+			longest = n;
+			which = (int)i;
+		}
+	}
+	if (which < 0)
+		return false;
+	rd->s->n_held += !rd->s->held[which];
+	rd->s->held[which] = true;
+	return true;
+}
+
+/* "libnccl.so.2", alone or as the end of a path, up to its NUL. */
+static void take_literal(struct reading *rd, const struct scan_hit *hit)
+{
+	const unsigned char *start = hit->at, *end, *path;
+	size_t i, before = hit->before;
+	struct literal literal;
+
+	if (before < 3 || memcmp(start - 3, "lib", 3))
+		return;
+	start -= 3;
+	before -= 3;
+	end = memchr(start, 0, hit->after + 3);
+	if (!end || (size_t)(end - start) > 255)
+		return;
+	for (i = 0; start + i < end; i++)
+		if (!is_printable(start[i]))
+			return;
+	if (!target_matches(rd->t, names_add_n(&rd->owner->store->names, (const char *)start, (size_t)(end - start))))
+		return;
+	for (path = start; before && is_printable(path[-1]) && path[-1] != ' ' && path[-1] != '"'; before--)
+		path--;
+	/* A path is whole from its first slash; a name with a word before it is
+	 * the end of a message, or of a neighbour in the pool. */
+	literal.whole = path == start || *path == '/';
+	literal.name = names_add_n(&rd->owner->store->names, (const char *)(literal.whole ? path : start),
+				   (size_t)(end - (literal.whole ? path : start)));
+	if (before && literal.whole && is_printable(path[-1]))
+		literal.whole = false;
+	for (i = 0; i < rd->s->literal.n; i++)
+		if (rd->s->literal.at[i].name == literal.name) {
+			rd->s->literal.at[i].whole |= literal.whole;
+			return;
+		}
+	vec_push(&rd->s->literal, literal);
+}
+
+static void take_banner(struct reading *rd, const struct scan_hit *hit)
+{
+	size_t n = strlen(rd->t->banner);
+	char text[16] = "";
+	int major, minor, patch, length = 0;
+
+	if (hit->after <= n + 5)
+		return;
+	memcpy(text, hit->at + n, hit->after - n < sizeof(text) - 1 ? hit->after - n : sizeof(text) - 1);
+	if (sscanf(text, "%2d.%2d.%3d%n", &major, &minor, &patch, &length) != 3 || rd->banner_code)
+		return;
+	rd->banner_code = major * 10000 + minor * 100 + patch;
+	rd->s->version = arena_strndup(&rd->owner->arena, text, (size_t)length);
+	rd->s->version_from = "banner";
+}
+
+/* A profile's version stands between two texts: "cudarc-" and "/src/". */
+static void take_profile(struct reading *rd, const struct scan_hit *hit, const struct profile *p)
+{
+	size_t n = strlen(p->version_before), m = strlen(p->version_after), k;
+	const unsigned char *v = hit->at + n;
+
+	for (k = 0; n + k + m <= hit->after && k < 24 && ((v[k] >= '0' && v[k] <= '9') || v[k] == '.'); k++)
+		;
+	if (!k || n + k + m > hit->after || memcmp(v + k, p->version_after, m))
+		return;
+	rd->s->profile = p;
+	rd->s->profile_version = arena_strndup(&rd->owner->arena, (const char *)v, k);
+}
+
+/* "64130lib.so": pointer width, CUDA major and minor, prefix and suffix, as a
+ * Rust pool packs them. */
+static void take_cuda(struct reading *rd, const struct scan_hit *hit)
+{
+	const unsigned char *at = hit->at;
+
+	if (hit->before < 5 || at[-5] != '6' || at[-4] != '4' || at[-3] != '1' || at[-2] < '0' || at[-2] > '9' ||
+	    at[-1] < '0' || at[-1] > '9')
+		return;
+	rd->s->cuda_major = 10 + (at[-2] - '0');
+	rd->s->cuda_minor = at[-1] - '0';
+}
+
+enum { NEEDLE_PREFIX, NEEDLE_BANNER, NEEDLE_CUDA, NEEDLE_PROFILES };
+
+static void take_hit(void *context, const struct scan_hit *hit)
+{
+	struct reading *rd = context;
+
+	switch (hit->needle) {
+	case NEEDLE_PREFIX:
+		if (!take_symbol_name(rd, hit))
+			take_literal(rd, hit);
+		break;
+	case NEEDLE_BANNER: take_banner(rd, hit); break;
+	case NEEDLE_CUDA: take_cuda(rd, hit); break;
+	default: take_profile(rd, hit, rd->owner->data->profiles[hit->needle - NEEDLE_PROFILES]);
+	}
+}
+
+static void scan_strings(struct reading *rd, struct reader *r, const struct elf_object *elf)
+{
+	const struct data *data = rd->owner->data;
+	const char *needle[NEEDLE_PROFILES + 64] = {rd->t->prefix, rd->t->banner, "lib.so"};
+	unsigned n = NEEDLE_PROFILES;
+
+	while (n - NEEDLE_PROFILES < data->n_profiles && n < NEEDLE_PROFILES + 64) {
+		needle[n] = data->profiles[n - NEEDLE_PROFILES]->version_before;
+		n++;
+	}
+	if (elf_scan(r, elf, needle, n, take_hit, rd) < 0)
+		rd->s->note = "its strings could not all be read";
+}
+
+/* The newest symbol that it exports is what the version cannot be below. */
+static void version_by_symbols(struct reading *rd)
+{
+	int highest = 0, code;
+	unsigned i;
+
+	for (i = 0; i < rd->t->symbols_count; i++)
+		if (rd->s->defined[i] && (code = data_version_code(rd->t->symbols[i].since)) > highest) {
+			highest = code;
+			rd->s->version = rd->t->symbols[i].since;
+		}
+	rd->s->version_from = rd->s->version ? "symbols" : NULL;
+}
+
+static void identify(struct reading *rd, struct reader *r, const struct elf_object *elf, int code)
+{
+	struct surface *s = rd->s;
+
+	s->build_id = elf_build_id(r, elf, &rd->owner->arena);
+	if (code && rd->banner_code && code != rd->banner_code)
+		s->disagreement = arena_printf(&rd->owner->arena, "the banner says %s, %s returns %d", s->version,
+					       rd->t->version_symbol, code);
+	if (code && !rd->banner_code) {
+		/* Up to 2.8 the code was major, minor, patch as 1000, 100, 1. */
+		s->version = code >= 10000 ? arena_printf(&rd->owner->arena, "%d.%d.%d", code / 10000,
+							  code / 100 % 100, code % 100)
+					   : arena_printf(&rd->owner->arena, "%d.%d.%d", code / 1000,
+							  code / 100 % 10, code % 100);
+		s->version_from = "code";
+	}
+	if (!s->version)
+		version_by_symbols(rd);
+}
+
+static void count_unlinked(struct reading *rd)
+{
+	unsigned i;
+
+	for (i = 0; i < rd->t->symbols_count; i++)
+		if (rd->s->held[i] && !rd->s->imported[i] && !rd->s->defined[i]) {
+			rd->s->n_unlinked++;
+			rd->s->unlinked_key |= is_key(&rd->t->symbols[i]);
+		}
+}
+
+/* A copy of the library says its version, by its banner or by the function that
+ * returns it.  A file that exports the API and says none is a stub: trampolines
+ * in front of a copy that it opens itself. */
+static void judge(struct reading *rd, struct reader *r, const struct elf_object *elf,
+		  const struct elf_symbols *symbols)
+{
+	struct surface *s = rd->s;
+	int code = s->n_defined ? (int)elf_stored_constant(r, elf, symbols, rd->t->version_symbol) : 0;
+
+	s->tracked = code || rd->banner_code || (elf->soname && target_matches(rd->t, elf->soname));
+	s->stub = s->n_defined >= 3 && !s->tracked;
+	s->buried = s->tracked && !(elf->soname && target_matches(rd->t, elf->soname));
+	if (s->tracked)
+		identify(rd, r, elf, code);
+}
+
+static struct surface *read_surface(struct surfaces *owner, const struct root_file *file,
+				    const struct elf_object *elf)
+{
+	struct surface *s = arena_new(&owner->arena, struct surface);
+	const size_t n = owner->target->symbols_count;
+	struct reading rd = {.owner = owner, .s = s, .t = owner->target};
+	struct elf_symbols symbols;
+	struct reader *r;
+	int fd;
+
+	s->imported = arena_alloc(&owner->arena, n);
+	s->defined = arena_alloc(&owner->arena, n);
+	s->held = arena_alloc(&owner->arena, n);
+	s->cuda_major = s->cuda_minor = -1;
+	if (!file || !elf || elf->fault)
+		return s;
+	r = xmalloc(sizeof(*r));
+	fd = store_reader(owner->store, file, r);
+	if (fd >= 0) {
+		if (elf_symbols_read(r, elf, &symbols) < 0)
+			s->note = "its symbol table lies outside the file";
+		take_symbols(&rd, &symbols);
+		if (s->imports_dlopen || s->imports_dlsym || s->n_defined ||
+		    (elf->soname && target_matches(rd.t, elf->soname)))
+			scan_strings(&rd, r, elf);
+		judge(&rd, r, elf, &symbols);
+		count_unlinked(&rd);
+		elf_symbols_free(&symbols);
+		close(fd);
+	} else {
+		s->note = "cannot be opened";
+	}
+	free(r);
+	return s;
+}
+
+void surfaces_init(struct surfaces *s, struct store *store, const struct data *data,
+		   const struct target *target)
+{
+	memset(s, 0, sizeof(*s));
+	s->store = store;
+	s->data = data;
+	s->target = target;
+}
+
+void surfaces_free(struct surfaces *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->all.n; i++)
+		vec_free(&s->all.at[i]->literal);
+	vec_free(&s->all);
+	name_map_free(&s->by_file);
+	arena_free(&s->arena);
+}
+
+const struct surface *surface_of(struct surfaces *s, const struct root_file *file,
+				 const struct elf_object *elf)
+{
+	const char *key = file ? file->real : names_add(&s->store->names, "");
+	struct surface *surface = name_map_get(&s->by_file, key);
+
+	if (surface)
+		return surface;
+	surface = read_surface(s, file, elf);
+	vec_push(&s->all, surface);
+	name_map_put(&s->by_file, key, surface);
+	return surface;
+}

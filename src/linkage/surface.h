@@ -1,0 +1,66 @@
+/* What one object shows of its dealings with a tracked library: which of its
+ * functions it imports, defines or looks up by name, which names it could
+ * open, and which known consumer it is.
+ *
+ * Read once a file and kept with the surfaces; everything lives in their
+ * arena.  Symbols are counted by their index in target->symbols. */
+#ifndef NCCLWHICH_LINKAGE_SURFACE_H
+#define NCCLWHICH_LINKAGE_SURFACE_H
+
+#include "linkage/data.h"
+#include "loader/store.h"
+
+/* A whole string of a tracked name. */
+struct literal {
+	const char *name;
+	bool whole; /* false: something printable stands before it; then it is only a note */
+};
+
+struct surface {
+	bool imports_dlopen, imports_dlsym;
+	bool *imported, *defined, *held; /* by symbol: undefined here; exported; held as a string */
+	size_t n_imported, n_defined, n_held;
+	size_t n_unlinked; /* held, but neither imported nor defined: to be looked up */
+	bool unlinked_key; /* one of these mints an id or makes a communicator */
+	VEC(struct literal) literal;
+	const struct profile *profile; /* of a consumer that was recognised */
+	const char *profile_version;   /* "0.19.10" */
+	int cuda_major, cuda_minor;    /* -1 = not visible */
+	bool tracked;        /* the file is a copy of the library, or has one in it */
+	bool buried;         /* … and is something else besides */
+	bool stub;           /* exports the API but is no copy: it opens one */
+	const char *version; /* of that copy; NULL = not found out */
+	const char *version_from; /* "banner", "code", "symbols" */
+	const char *disagreement; /* banner and code say different things; NULL = they agree */
+	const char *build_id;
+	const char *note;    /* a table that could not be read */
+};
+
+struct surfaces {
+	struct store *store;
+	const struct target *target;
+	const struct data *data;
+	struct arena arena;
+	struct name_map by_file;
+	VEC(struct surface *) all;
+};
+
+void surfaces_init(struct surfaces *s, struct store *store, const struct data *data,
+		   const struct target *target);
+void surfaces_free(struct surfaces *s);
+
+/* Never NULL; an object that is no readable file shows nothing. */
+const struct surface *surface_of(struct surfaces *s, const struct root_file *file,
+				 const struct elf_object *elf);
+
+/* Does the object look up the API under a name that it does not show? */
+bool surface_hides_loader(const struct surface *s);
+
+/* Is NAME one that the target is asked for by?  A path is judged by its last
+ * component. */
+bool target_matches(const struct target *t, const char *name);
+
+/* Index in t->symbols, or -1. */
+int target_symbol_index(const struct target *t, const char *name);
+
+#endif

@@ -1,0 +1,172 @@
+#include "verdict/judge.h"
+
+#include <stdlib.h>
+
+static const char *describe(const struct object *o)
+{
+	return *o->path ? o->path : "the bare program";
+}
+
+static void consider(struct run *r, enum verdict v)
+{
+	if (v < r->verdict)
+		r->verdict = v;
+}
+
+/* A process that does not start, or that an open ends, reaches nothing. */
+static void judge_life(struct run *r)
+{
+	const struct process *p = r->sequence.process;
+
+	if (!p->started) {
+		consider(r, VERDICT_ABSENT);
+		run_add_finding(r, "start-fails", SEVERITY_ERROR, NULL,
+				arena_printf(&r->arena, "the program does not start: %s: %s",
+					     p->start_object ? p->start_object : "", p->start_error));
+	}
+	if (r->sequence.died) {
+		consider(r, VERDICT_ABSENT);
+		run_add_finding(r, "process-dies", SEVERITY_ERROR, NULL,
+				arena_printf(&r->arena, "an open ends the process: %s", r->sequence.died));
+	}
+}
+
+static const char *verb(const struct path *path)
+{
+	return path->how == HOW_DLOPEN ? "opens" : path->how == HOW_PRELOAD ? "preloads" : "needs";
+}
+
+static void judge_absence(struct run *r, const struct path *path)
+{
+	const char *why = path->lookup->error ? path->lookup->error : "cannot open shared object file";
+	enum severity severity = path->goes_on || path->how == HOW_PRELOAD || path->how == HOW_AUXILIARY
+				 ? SEVERITY_WARNING : SEVERITY_ERROR;
+
+	if (path->lookup->object && path->lookup->object->assumed)
+		return;
+	consider(r, VERDICT_ABSENT);
+	run_add_finding(r, "absent", severity, path->requester,
+			arena_printf(&r->arena, "%s %s %s and gets no copy: %s%s", describe(path->requester), verb(path),
+				     path->request, why,
+				     path->tried.n ? "; none of the other names it tries opens either" : ""));
+}
+
+static const char *version_of(const struct instance *in)
+{
+	return in->surface->version ? in->surface->version : "unknown version";
+}
+
+static void judge_copies(struct run *r)
+{
+	const struct target *t = r->surfaces->target;
+	char *text, *more;
+	size_t i;
+
+	for (i = 0; i < r->instances.n; i++)
+		if (r->instances.at[i]->surface->disagreement)
+			run_add_finding(r, "version-disagrees", SEVERITY_WARNING, r->instances.at[i]->object,
+					arena_printf(&r->arena, "%s: %s", r->instances.at[i]->object->path,
+						     r->instances.at[i]->surface->disagreement));
+	if (r->instances.n < 2)
+		return;
+	consider(r, VERDICT_SPLIT);
+	text = xprintf("%zu copies of %s in one process", r->instances.n, t->name);
+	for (i = 0; i < r->instances.n; i++) {
+		more = xprintf("%s%s %s (%s%s)", text, i ? "," : ":", version_of(r->instances.at[i]),
+			       r->instances.at[i]->object->path,
+			       r->instances.at[i]->surface->buried ? ", linked into it" : "");
+		free(text);
+		text = more;
+	}
+	run_add_finding(r, "split", SEVERITY_WARNING, r->instances.at[1]->object, arena_strdup(&r->arena, text));
+	free(text);
+}
+
+static bool opens_by_itself(const struct run *r, const struct object *o)
+{
+	size_t i;
+
+	for (i = 0; i < r->paths.n; i++)
+		if (r->paths.at[i]->requester == o && r->paths.at[i]->how == HOW_DLOPEN)
+			return true;
+	return false;
+}
+
+/* An object that looks the API up by name opens the library under a name; if
+ * no path of it was seen, the name is hidden, and any answer would be a guess. */
+static void judge_hidden(struct run *r, const struct object *o)
+{
+	const struct surface *f = surface_of(r->surfaces, o->file, o->elf);
+
+	if (!surface_hides_loader(f) || opens_by_itself(r, o))
+		return;
+	consider(r, VERDICT_UNSURE);
+	if (f->profile)
+		run_add_finding(r, "profile-version-unknown", SEVERITY_NOTE, o,
+				arena_printf(&r->arena, "%s holds %s %s, whose names for %s are not known; declare them: "
+					     "--dlopen '%s:NAME,FLAGS'", describe(o), f->profile->name,
+					     f->profile_version, r->surfaces->target->name, o->path));
+	else
+		run_add_finding(r, "hidden-loader", SEVERITY_NOTE, o,
+				arena_printf(&r->arena, "%s looks up functions of %s at run time, under a name that it "
+					     "does not show; declare it: --dlopen '%s:NAME,FLAGS'", describe(o),
+					     r->surfaces->target->name, o->path));
+}
+
+static void judge_visibility(struct run *r, const struct plan *plan)
+{
+	const struct process *p = r->sequence.process;
+	const struct object *o;
+	size_t i;
+
+	for (i = 0; i < p->ns.n; i++)
+		for (o = process_first(p, i); o; o = o->next)
+			if (o->file && o->elf && o->how != HOW_INTERP)
+				judge_hidden(r, o);
+	if ((plan->audit && *plan->audit && !r->sequence.setup.secure) || p->exe->elf->audit || p->exe->elf->depaudit) {
+		consider(r, VERDICT_UNSURE);
+		run_add_finding(r, "audit-present", SEVERITY_NOTE, NULL,
+				arena_printf(&r->arena, "an auditor (%s) may rename whatever is asked for; what it does is "
+					     "not simulated", plan->audit && *plan->audit ? plan->audit
+					     : p->exe->elf->audit ? p->exe->elf->audit : p->exe->elf->depaudit));
+	}
+	for (i = 0; i < p->warnings.n; i++)
+		run_add_finding(r, "preload-ignored", SEVERITY_WARNING, NULL, p->warnings.at[i]);
+}
+
+static void judge_declarations(struct run *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->sequence.opened.n; i++) {
+		const struct opened *opened = &r->sequence.opened.at[i];
+
+		if (!opened->caller) {
+			consider(r, VERDICT_UNSURE);
+			run_add_finding(r, "caller-not-loaded", SEVERITY_NOTE, NULL,
+					arena_printf(&r->arena, "--dlopen %s:%s: no such object is loaded by then",
+						     opened->caller_text, opened->name));
+		} else if (opened->shim && opened->lookup->error) {
+			consider(r, VERDICT_ABSENT);
+			run_add_finding(r, "shim-refused", SEVERITY_ERROR, NULL,
+					arena_printf(&r->arena, "%s cannot be opened: %s", opened->name,
+						     opened->lookup->error));
+		}
+	}
+}
+
+void judge_run(struct run *r, const struct plan *plan)
+{
+	size_t i;
+
+	r->verdict = VERDICT_ONE;
+	judge_life(r);
+	judge_copies(r);
+	for (i = 0; i < r->paths.n; i++)
+		if (!r->paths.at[i]->instance)
+			judge_absence(r, r->paths.at[i]);
+	judge_declarations(r);
+	judge_visibility(r, plan);
+	if (!r->instances.n)
+		consider(r, VERDICT_NONE);
+}

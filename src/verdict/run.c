@@ -1,0 +1,339 @@
+#include "verdict/run.h"
+
+#include "verdict/judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *verdict_name(enum verdict v)
+{
+	static const char *const names[] = {"crossed", "absent", "wrong", "split", "unsure", "none", "one"};
+
+	return names[v];
+}
+
+const char *severity_name(enum severity s)
+{
+	static const char *const names[] = {"error", "warning", "note"};
+
+	return names[s];
+}
+
+bool path_uses(const struct path *p, unsigned k)
+{
+	if (p->how != HOW_DLOPEN)
+		return p->surface->imported[k];
+	return p->surface->held[k] && !p->surface->defined[k];
+}
+
+unsigned path_does(const struct path *p, const struct target *t)
+{
+	unsigned does = 0, k;
+
+	for (k = 0; k < t->symbols_count; k++) {
+		const char *word = t->symbols[k].does;
+
+		if (!word || !path_uses(p, k))
+			continue;
+		does |= !strcmp(word, "mints-id") ? DOES_MINT : !strcmp(word, "makes-comm") ? DOES_MAKE
+			: !strcmp(word, "allocates") ? DOES_ALLOCATE : DOES_USE;
+	}
+	return does;
+}
+
+static const struct surface *surface(struct run *r, const struct object *o)
+{
+	return surface_of(r->surfaces, o->file, o->elf);
+}
+
+static struct instance *instance_of(struct run *r, const struct object *o)
+{
+	size_t i;
+
+	for (i = 0; i < r->instances.n; i++)
+		if (r->instances.at[i]->object == o)
+			return r->instances.at[i];
+	return NULL;
+}
+
+static void collect_instances(struct run *r)
+{
+	const struct process *p = r->sequence.process;
+	const struct object *o;
+	size_t i;
+
+	for (i = 0; i < p->ns.n; i++)
+		for (o = process_first(p, i); o; o = o->next) {
+			struct instance *in;
+
+			if (!o->elf || !o->file || o->how == HOW_INTERP || !surface(r, o)->tracked)
+				continue;
+			in = arena_new(&r->arena, struct instance);
+			in->id = (unsigned)r->instances.n + 1;
+			in->object = o;
+			in->surface = surface(r, o);
+			vec_push(&r->instances, in);
+		}
+}
+
+static struct path *add_path(struct run *r, const struct object *requester, const struct lookup *l,
+			     enum evidence evidence)
+{
+	struct path *path = arena_new(&r->arena, struct path);
+
+	path->requester = requester;
+	path->request = l->request;
+	path->evidence = evidence;
+	path->how = l->how;
+	path->lookup = l;
+	path->surface = surface(r, requester);
+	path->instance = l->object ? instance_of(r, l->object) : NULL;
+	vec_push(&r->paths, path);
+	return path;
+}
+
+static bool concerns_target(struct run *r, const struct lookup *l)
+{
+	return target_matches(r->surfaces->target, l->request) || (l->object && instance_of(r, l->object));
+}
+
+/* Names that one consumer tries in turn are one path: the first that opened,
+ * or, if none did, the first. */
+static void add_opens(struct run *r)
+{
+	struct sequence *s = &r->sequence;
+	size_t i, k;
+
+	for (i = 0; i < s->opened.n; i = k) {
+		const struct opened *first = &s->opened.at[i], *last;
+		struct path *path;
+
+		for (k = i + 1; k < s->opened.n && first->source && s->opened.at[k].source == first->source &&
+				s->opened.at[k].caller == first->caller; k++)
+			;
+		last = &s->opened.at[k - 1];
+		if (!first->lookup || (!concerns_target(r, first->lookup) && !concerns_target(r, last->lookup)))
+			continue;
+		path = add_path(r, first->caller, last->lookup->object ? last->lookup : first->lookup, first->evidence);
+		path->source = first->source;
+		path->goes_on = first->evidence == EVIDENCE_LITERAL;
+		for (; i < k; i++)
+			if (s->opened.at[i].lookup != path->lookup)
+				vec_push(&path->tried, s->opened.at[i].lookup);
+	}
+}
+
+static void collect_paths(struct run *r)
+{
+	const struct process *p = r->sequence.process;
+	size_t i;
+
+	for (i = 0; i < p->lookups.n; i++) {
+		const struct lookup *l = p->lookups.at[i];
+
+		if (l->how != HOW_DLOPEN && concerns_target(r, l))
+			add_path(r, l->requester, l, EVIDENCE_NEEDED);
+	}
+	add_opens(r);
+}
+
+/* ---- discovery: what an object opens without being told ---- */
+
+static bool declared_by(const struct run *r, const struct object *o)
+{
+	size_t i;
+
+	for (i = 0; i < r->sequence.opened.n; i++) {
+		const struct opened *opened = &r->sequence.opened.at[i];
+
+		if (opened->caller == o && opened->evidence == EVIDENCE_DECLARED && !opened->shim &&
+		    target_matches(r->surfaces->target, opened->name))
+			return true;
+	}
+	return false;
+}
+
+static const struct profile_row *row_of(const struct profile *p, const char *version)
+{
+	unsigned i;
+
+	for (i = 0; i < p->versions_count; i++)
+		if (data_version_compare(version, p->versions[i].from) >= 0 &&
+		    data_version_compare(version, p->versions[i].to) <= 0)
+			return &p->versions[i];
+	return NULL;
+}
+
+/* "{M}" and "{m}" in a name; false if a number is wanted that is not known. */
+static const char *expand_name(struct run *r, const char *name, int major, int minor)
+{
+	char *out = xmalloc(strlen(name) + 16), *to = out;
+	const char *result = NULL;
+
+	for (; *name; name++) {
+		if (!strncmp(name, "{M}", 3) || !strncmp(name, "{m}", 3)) {
+			int number = name[1] == 'M' ? major : minor;
+
+			if (number < 0)
+				goto out;
+			to += sprintf(to, "%d", number);
+			name += 2;
+		} else {
+			*to++ = *name;
+		}
+	}
+	*to = '\0';
+	result = names_add(&r->surfaces->store->names, out);
+out:
+	free(out);
+	return result;
+}
+
+static unsigned profile_flags(const struct profile *p)
+{
+	unsigned flags = 0, i;
+
+	for (i = 0; i < p->flags_count; i++)
+		flags |= !strcmp(p->flags[i], "lazy") ? OPEN_LAZY : !strcmp(p->flags[i], "now") ? OPEN_NOW
+			 : !strcmp(p->flags[i], "global") ? OPEN_GLOBAL : !strcmp(p->flags[i], "deepbind") ? OPEN_DEEPBIND : 0;
+	return flags;
+}
+
+static void open_by_profile(struct run *r, struct object *o, const struct surface *f,
+			    const struct profile_row *row)
+{
+	const char *source = arena_printf(&r->arena, "%s %s", f->profile->name, f->profile_version);
+	unsigned i;
+
+	for (i = 0; i < row->names_count; i++) {
+		const char *name = expand_name(r, row->names[i], f->cuda_major, f->cuda_minor);
+		struct opened *opened;
+
+		if (!name)
+			continue;
+		opened = sequence_open(&r->sequence, o, name, profile_flags(f->profile), EVIDENCE_PROFILE, source);
+		if (!opened || opened->lookup->object)
+			return;
+	}
+}
+
+static void discover(struct run *r, struct object *o)
+{
+	const struct surface *f = surface(r, o);
+	const struct profile_row *row;
+	size_t i;
+
+	if (!f->imports_dlopen || f->tracked || declared_by(r, o))
+		return;
+	if (f->profile && surface_hides_loader(f)) {
+		row = row_of(f->profile, f->profile_version);
+		if (row)
+			open_by_profile(r, o, f, row);
+		return;
+	}
+	for (i = 0; i < f->literal.n; i++)
+		if (f->literal.at[i].whole)
+			sequence_open(&r->sequence, o, f->literal.at[i].name, OPEN_NOW, EVIDENCE_LITERAL, NULL);
+}
+
+/* Objects mapped from FIRST on, in the order of mapping; they may map more. */
+static void discover_from(struct run *r, size_t first)
+{
+	struct process *p = r->sequence.process;
+	size_t i;
+
+	for (i = first; i < p->objects.n && !r->sequence.died; i++) {
+		struct object *o = p->objects.at[i];
+
+		if (o != r->sequence.engine && o->file && o->how != HOW_INTERP)
+			discover(r, o);
+	}
+}
+
+static int simulate(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
+{
+	struct sequence *s = &r->sequence;
+	size_t i, before;
+
+	if (sequence_start(s, plan, r->surfaces->store, cpu, true, e) < 0)
+		return -1;
+	if (!s->process->started)
+		return 0;
+	discover_from(r, 0);
+	for (i = 0; i < plan->events.n && !s->died; i++) {
+		before = s->process->objects.n;
+		sequence_declared(s, &plan->events.at[i]);
+		discover_from(r, before);
+	}
+	if (s->engine && !s->died)
+		discover(r, s->engine);
+	return 0;
+}
+
+struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const struct cpu *cpu, struct error *e)
+{
+	struct run *r = xmalloc(sizeof(*r));
+
+	memset(r, 0, sizeof(*r));
+	r->surfaces = surfaces;
+	if (simulate(r, plan, cpu, e) < 0) {
+		run_free(r);
+		return NULL;
+	}
+	collect_instances(r);
+	collect_paths(r);
+	judge_run(r, plan);
+	return r;
+}
+
+void run_free(struct run *r)
+{
+	size_t i;
+
+	if (!r)
+		return;
+	for (i = 0; i < r->paths.n; i++)
+		vec_free(&r->paths.at[i]->tried);
+	for (i = 0; i < r->findings.n; i++)
+		vec_free(&r->findings.at[i]->fixes);
+	vec_free(&r->paths);
+	vec_free(&r->instances);
+	vec_free(&r->findings);
+	sequence_free(&r->sequence);
+	arena_free(&r->arena);
+	free(r);
+}
+
+struct finding *run_add_finding(struct run *r, const char *rule, enum severity severity,
+				const struct object *object, const char *message)
+{
+	struct finding *f = arena_new(&r->arena, struct finding);
+
+	f->rule = rule;
+	f->severity = severity;
+	f->object = object;
+	f->message = message;
+	vec_push(&r->findings, f);
+	return f;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+bool run_same(const struct run *a, const struct run *b)
+{
+	const struct object *x = process_first(a->sequence.process, 0), *y = process_first(b->sequence.process, 0);
+	size_t i;
+
+	for (; x && y; x = x->next, y = y->next)
+		if (x->path != y->path || x->file != y->file)
+			return false;
+	if (x || y || a->verdict != b->verdict || a->paths.n != b->paths.n || a->findings.n != b->findings.n)
+		return false;
+	for (i = 0; i < a->findings.n; i++)
+		if (!same_text(a->findings.at[i]->message, b->findings.at[i]->message))
+			return false;
+	return true;
+}
