@@ -55,7 +55,7 @@ static int tree_one(struct options *o, struct error *e)
 	if (!store)
 		return -1;
 	if (plan_machine(&o->plan, store, &machine, e) < 0 || plan_cpus(&o->plan, machine, cpu, e) < 0 ||
-	    sequence_start(&s, &o->plan, store, &cpu[0], false, e) < 0)
+	    sequence_start(&s, &o->plan, store, &cpu[0], false, true, e) < 0)
 		goto out;
 	declared_events(&s, &o->plan);
 	if (commands_output(o, render, &s, e) < 0)
@@ -123,7 +123,7 @@ static void each_file(struct each *each, const char *path)
 		if (!each->cpu_known)
 			each->cpu = cpu[0];
 		each->cpu_known = each->cpu.machine == machine;
-		if (sequence_start(&s, &plan, each->store, &each->cpu, false, &e) == 0) {
+		if (sequence_start(&s, &plan, each->store, &each->cpu, false, false, &e) == 0) {
 			declared_events(&s, &plan);
 			each_line(each, path, &s, NULL);
 		}

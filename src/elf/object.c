@@ -218,6 +218,7 @@ static int read_version_needs(struct parse *p, uint64_t vaddr, uint64_t count)
 			need.file = file;
 			need.version = dynamic_string(p, le32toh(va.vna_name), "DT_VERNEED");
 			need.index = le16toh(va.vna_other) & 0x7fff;
+			need.hidden = le16toh(va.vna_other) & 0x8000;
 			need.weak = le16toh(va.vna_flags) & VER_FLG_WEAK;
 			if (!need.version) {
 				result = -1;

@@ -60,7 +60,7 @@ struct elf_version_need {
 	const char *file;    /* vn_file */
 	const char *version; /* vna_name */
 	uint16_t index;      /* vna_other: what the symbol table says for it */
-	bool weak;
+	bool weak, hidden;
 };
 
 struct elf_version_def {

@@ -142,3 +142,72 @@ const char *elf_symbol_name(const struct elf_symbols *s, size_t i)
 {
 	return s->symbol[i].st_name < s->strings_size ? s->strings + s->symbol[i].st_name : "";
 }
+
+/* sysdeps/.../dl-machine.h, elf_machine_type_class. */
+static enum reloc_class class_of(uint16_t machine, uint32_t type)
+{
+	if (machine == EM_AARCH64)
+		return type == R_AARCH64_JUMP_SLOT ? RELOC_PLT : type == R_AARCH64_COPY ? RELOC_COPY
+		     : type >= R_AARCH64_TLS_DTPMOD && type <= R_AARCH64_TLSDESC ? RELOC_TLS : RELOC_DATA;
+	return type == R_X86_64_JUMP_SLOT ? RELOC_PLT : type == R_X86_64_COPY ? RELOC_COPY
+	     : type == R_X86_64_DTPMOD64 || type == R_X86_64_DTPOFF64 || type == R_X86_64_TPOFF64 ||
+	       type == R_X86_64_TLSDESC ? RELOC_TLS : RELOC_DATA;
+}
+
+static int by_symbol(const void *a, const void *b)
+{
+	const struct elf_relocation *x = a, *y = b;
+
+	if (x->symbol != y->symbol)
+		return x->symbol < y->symbol ? -1 : 1;
+	return (int)x->class - (int)y->class;
+}
+
+static int collect_relocations(struct reader *r, uint16_t machine, uint64_t at, uint64_t size,
+			       struct elf_relocations *out, size_t *room)
+{
+	Elf64_Rela chunk[512];
+	uint64_t left = size / sizeof(Elf64_Rela), n, k;
+
+	for (; left; left -= n, at += n * sizeof(Elf64_Rela)) {
+		n = left < 512 ? left : 512;
+		if (!reader_at(r, at, chunk, n * sizeof(Elf64_Rela)))
+			return -1;
+		for (k = 0; k < n; k++) {
+			uint64_t info = le64toh(chunk[k].r_info);
+
+			if (!ELF64_R_SYM(info))
+				continue;
+			if (out->n == *room)
+				out->at = vec_grow(out->at, room, out->n, sizeof(*out->at));
+			out->at[out->n++] = (struct elf_relocation){
+				(uint32_t)ELF64_R_SYM(info), class_of(machine, (uint32_t)ELF64_R_TYPE(info))};
+		}
+	}
+	return 0;
+}
+
+int elf_relocations_read(struct reader *r, const struct elf_object *o, struct elf_relocations *out)
+{
+	size_t room = 0, i, n = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (collect_relocations(r, o->machine, o->rela, o->rela_size, out, &room) < 0 ||
+	    collect_relocations(r, o->machine, o->jmprel, o->jmprel_size, out, &room) < 0) {
+		elf_relocations_free(out);
+		return -1;
+	}
+	if (out->n)
+		qsort(out->at, out->n, sizeof(*out->at), by_symbol);
+	for (i = 0; i < out->n; i++)
+		if (!n || by_symbol(&out->at[n - 1], &out->at[i]))
+			out->at[n++] = out->at[i];
+	out->n = n;
+	return 0;
+}
+
+void elf_relocations_free(struct elf_relocations *s)
+{
+	free(s->at);
+	memset(s, 0, sizeof(*s));
+}

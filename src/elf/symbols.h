@@ -20,6 +20,29 @@ struct elf_symbols {
 int elf_symbols_read(struct reader *r, const struct elf_object *o, struct elf_symbols *out);
 void elf_symbols_free(struct elf_symbols *s);
 
+/* A relocation that names a symbol. */
+enum reloc_class {
+	RELOC_PLT,  /* JUMP_SLOT: may wait for the first call */
+	RELOC_DATA, /* GLOB_DAT and the like: bound while loading */
+	RELOC_TLS,  /* looked up as a call is, but while loading */
+	RELOC_COPY
+};
+
+struct elf_relocation {
+	uint32_t symbol;
+	enum reloc_class class;
+};
+
+struct elf_relocations {
+	struct elf_relocation *at;
+	size_t n;
+};
+
+/* DT_RELA and DT_JMPREL, those with a symbol, each (symbol, class) once.
+ * Returns -1 when a table lies outside the file. */
+int elf_relocations_read(struct reader *r, const struct elf_object *o, struct elf_relocations *out);
+void elf_relocations_free(struct elf_relocations *s);
+
 /* Never NULL; "" for an offset outside the strings. */
 const char *elf_symbol_name(const struct elf_symbols *s, size_t i);
 

@@ -158,7 +158,7 @@ void sequence_declared(struct sequence *s, const struct event *event)
 }
 
 int sequence_start(struct sequence *s, const struct plan *plan, struct store *store,
-		   const struct cpu *cpu, bool record, struct error *e)
+		   const struct cpu *cpu, bool record, bool symbols, struct error *e)
 {
 	const char *library;
 
@@ -167,6 +167,7 @@ int sequence_start(struct sequence *s, const struct plan *plan, struct store *st
 	if (plan_setup(plan, store, &s->cpu, &s->setup, &library, e) < 0)
 		return -1;
 	s->setup.record = record;
+	s->setup.symbols = symbols;
 	s->process = process_start(&s->setup, e);
 	if (!s->process)
 		return -1;

@@ -44,7 +44,7 @@ int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine
 /* Start-up, and the open of an engine that is a library.  Returns -1 after an error; a process that
  * would not start is no error. */
 int sequence_start(struct sequence *s, const struct plan *plan, struct store *store,
-		   const struct cpu *cpu, bool record, struct error *e);
+		   const struct cpu *cpu, bool record, bool symbols, struct error *e);
 /* One event of the command line. */
 void sequence_declared(struct sequence *s, const struct event *event);
 

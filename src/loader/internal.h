@@ -46,6 +46,7 @@ struct token_values tokens_of(const struct process *p, const struct object *o);
 /* map.c */
 struct object *object_new(struct process *p, const char *path, const char *name,
 			  enum object_kind kind, struct object *loader, int ns);
+void object_dispose(struct object *o);
 void object_link(struct process *p, struct object *o);
 void object_unlink(struct process *p, struct object *o);
 void object_move_before(struct process *p, struct object *o, struct object *before);
@@ -62,5 +63,9 @@ bool map_dependencies(struct process *p, struct object *o, struct object **prelo
 		      size_t n_preload, unsigned mode);
 bool check_versions(struct process *p, const struct object_list *list, unsigned mode);
 bool check_isa(struct process *p, const struct object_list *list);
+
+/* scope.c: what relocation would refuse, for those of the list that are not
+ * relocated yet. */
+bool relocate_list(struct process *p, const struct object_list *list);
 
 #endif

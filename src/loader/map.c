@@ -63,6 +63,13 @@ struct object *object_new(struct process *p, const char *path, const char *name,
 	return o;
 }
 
+/* What an object has outside the arena. */
+void object_dispose(struct object *o)
+{
+	vec_free(&o->names);
+	vec_free(&o->extra);
+}
+
 /* _dl_add_to_namespace_list: behind the last object that can be reached from
  * the first. */
 void object_link(struct process *p, struct object *o)

@@ -11,7 +11,7 @@ static void unwind(struct process *p, size_t first)
 		struct object *o = p->objects.at[p->objects.n - 1];
 
 		object_unlink(p, o);
-		vec_free(&o->names);
+		object_dispose(o);
 		p->objects.n--;
 	}
 }
@@ -38,38 +38,67 @@ static bool flags_valid(struct process *p, unsigned flags, const char *name)
 	return true;
 }
 
+/* Objects opened before that this open has in its list see it from now on. */
+static void update_scopes(struct object *opened)
+{
+	size_t i, k;
+
+	for (i = 0; i < opened->searchlist.n; i++) {
+		struct object *o = opened->searchlist.at[i];
+
+		if (!o->initialised || o->kind != OBJECT_DLOPENED || o->root == opened)
+			continue;
+		for (k = 0; k < o->extra.n && o->extra.at[k] != opened; k++)
+			;
+		if (k == o->extra.n)
+			vec_push(&o->extra, opened);
+	}
+}
+
+/* The new objects, from BEFORE on, take over what the open says of them. */
+static void mark_new(struct process *p, size_t before, unsigned flags)
+{
+	for (; before < p->objects.n; before++) {
+		p->objects.at[before]->deepbind = flags & OPEN_DEEPBIND;
+		p->objects.at[before]->opened_now = flags & OPEN_NOW;
+	}
+}
+
+/* Everything that may still fail once the files are mapped. */
+static bool complete(struct process *p, struct object *o, size_t before, unsigned flags)
+{
+	if (!map_dependencies(p, o, NULL, 0, MAP_DLOPEN))
+		return false;
+	mark_new(p, before, flags);
+	return check_versions(p, &o->searchlist, 0) && check_isa(p, &o->searchlist) && relocate_list(p, &o->searchlist);
+}
+
 static struct object *open_worker(struct process *p, struct object *caller, const char *name,
 				  unsigned flags, int ns, struct lookup *l)
 {
 	unsigned mode = MAP_DLOPEN | (flags & OPEN_NOLOAD ? MAP_NOLOAD : 0);
 	struct object *o;
-	size_t before = p->objects.n, i;
+	size_t before = p->objects.n;
 
 	if (!flags_valid(p, flags, name))
 		return NULL;
 	o = map_object(p, caller, name, OBJECT_DLOPENED, mode | MAP_CALLMAP, ns, l);
-	if (!o)
-		return NULL;
-	if (o->has_searchlist) {
-		if (flags & OPEN_GLOBAL)
-			promote(p, o);
+	if (!o || o->missing)
 		return o;
+	if (!o->has_searchlist) {
+		if (!complete(p, o, before, flags)) {
+			o->has_searchlist = false;
+			o->searchlist.n = 0;
+			if (!p->failure->fatal && !namespace_is_whole(p, ns))
+				return fail_fatally(p, name, "a filtee has moved in front of the program: "
+						    "the loader's assertion fails (_dl_close_worker)");
+			unwind(p, before);
+			return NULL;
+		}
+		update_scopes(o);
+		for (; before < p->objects.n; before++)
+			p->objects.at[before]->initialised = true;
 	}
-	if (flags & OPEN_DEEPBIND)
-		o->deepbind = true;
-	if (!map_dependencies(p, o, NULL, 0, MAP_DLOPEN) || !check_versions(p, &o->searchlist, 0) ||
-	    !check_isa(p, &o->searchlist)) {
-		o->has_searchlist = false;
-		o->searchlist.n = 0;
-		if (!p->failure->fatal && !namespace_is_whole(p, ns))
-			return fail_fatally(p, name, "a filtee has moved in front of the program: "
-					    "the loader's assertion fails (_dl_close_worker)");
-		unwind(p, before);
-		return NULL;
-	}
-	for (i = before; i < p->objects.n; i++)
-		if (flags & OPEN_DEEPBIND)
-			p->objects.at[i]->deepbind = true;
 	if (flags & OPEN_GLOBAL)
 		promote(p, o);
 	return o;

@@ -87,6 +87,8 @@ struct object {
 	bool has_searchlist, global, deepbind, missing, versions_checked, reserved;
 	struct object *root; /* the end of its loader chain */
 	struct search_list *rpath, *runpath; /* expanded at the first use */
+	VEC(struct object *) extra;    /* later opens whose lists were added to its scopes */
+	bool opened_now, relocated, initialised;
 };
 
 struct namespace {
@@ -108,7 +110,15 @@ struct process_setup {
 	const struct cpu *cpu;
 	const char *const *assume; /* names, globs: there at run time although not on disk */
 	size_t n_assume;
+	bool symbols;             /* relocate too: an undefined symbol makes an open fail */
 	bool record;              /* keep every lookup with its candidates */
+};
+
+/* A symbol of STB_GNU_UNIQUE that has been bound. */
+struct unique_symbol {
+	const char *name;
+	struct object *object;
+	uint32_t symbol;
 };
 
 struct process {
@@ -123,6 +133,7 @@ struct process {
 	VEC(struct lookup *) lookups;  /* if setup->record */
 	struct search_list *env, *system;
 	struct name_map dirs;
+	VEC(struct unique_symbol) unique;
 	VEC(struct object *) global;   /* the global scope of the base namespace */
 	bool started;                  /* false: start-up would fail */
 	const char *start_error;       /* then: in the loader's words */

@@ -254,8 +254,11 @@ static void map_everything(struct process *p)
 		o->global = true;
 		vec_push(&p->global, o);
 	}
-	if (!check_versions(p, &p->exe->searchlist, MAP_FAKE) || !check_isa(p, &p->exe->searchlist))
+	if (!check_versions(p, &p->exe->searchlist, MAP_FAKE) || !check_isa(p, &p->exe->searchlist) ||
+	    (p->started && !relocate_list(p, &p->exe->searchlist)))
 		start_failed(p, p->failure->object, p->failure->text);
+	for (i = 0; i < p->exe->searchlist.n; i++)
+		p->exe->searchlist.at[i]->relocated = p->exe->searchlist.at[i]->initialised = true;
 }
 
 struct process *process_start(const struct process_setup *setup, struct error *e)
@@ -289,13 +292,14 @@ void process_free(struct process *p)
 	if (!p)
 		return;
 	for (i = 0; i < p->objects.n; i++)
-		vec_free(&p->objects.at[i]->names);
+		object_dispose(p->objects.at[i]);
 	for (i = 0; i < p->lookups.n; i++)
 		vec_free(&p->lookups.at[i]->candidate);
 	vec_free(&p->objects);
 	vec_free(&p->lookups);
 	vec_free(&p->ns);
 	vec_free(&p->global);
+	vec_free(&p->unique);
 	vec_free(&p->warnings);
 	name_map_free(&p->dirs);
 	arena_free(&p->arena);

@@ -1,5 +1,7 @@
 #include "loader/store.h"
 
+#include "loader/scope.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,6 +30,13 @@ void store_free(struct store *s)
 	for (i = 0; i < s->slurped.n; i++)
 		free(s->slurped.at[i]);
 	vec_free(&s->slurped);
+	for (i = 0; i < s->symbol_tables.n; i++) {
+		elf_symbols_free(&s->symbol_tables.at[i]->symbols);
+		elf_relocations_free(&s->symbol_tables.at[i]->relocations);
+		name_map_free(&s->symbol_tables.at[i]->first);
+	}
+	vec_free(&s->symbol_tables);
+	name_map_free(&s->symbols);
 	name_map_free(&s->facts);
 	name_map_free(&s->caches);
 	root_free(s->root);

@@ -16,6 +16,8 @@ struct store {
 	struct arena arena;
 	struct name_map facts;  /* canonical path of ld.so -> struct ld_facts */
 	struct name_map caches; /* path -> struct store_cache */
+	struct name_map symbols; /* canonical path -> struct symbol_table */
+	VEC(struct symbol_table *) symbol_tables;
 	VEC(unsigned char *) slurped;
 };
 

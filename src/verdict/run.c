@@ -255,7 +255,7 @@ static int simulate(struct run *r, const struct plan *plan, const struct cpu *cp
 	struct sequence *s = &r->sequence;
 	size_t i, before;
 
-	if (sequence_start(s, plan, r->surfaces->store, cpu, true, e) < 0)
+	if (sequence_start(s, plan, r->surfaces->store, cpu, true, true, e) < 0)
 		return -1;
 	if (!s->process->started)
 		return 0;

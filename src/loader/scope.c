@@ -1,0 +1,358 @@
+#include "loader/scope.h"
+
+#include "loader/internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void index_symbols(struct store *s, struct symbol_table *t)
+{
+	size_t n = t->symbols.n, i;
+
+	t->name = arena_alloc(&s->arena, (n + 1) * sizeof(*t->name));
+	t->next = arena_alloc(&s->arena, (n + 1) * sizeof(*t->next));
+	for (i = n; i-- > 1;) { /* backwards, so that the first comes first */
+		const char *name = names_add(&s->names, elf_symbol_name(&t->symbols, i));
+
+		t->name[i] = name;
+		t->next[i] = (uint32_t)(uintptr_t)name_map_get(&t->first, name);
+		name_map_put(&t->first, name, (void *)(uintptr_t)i);
+	}
+}
+
+const struct symbol_table *store_symbols(struct store *s, const struct root_file *file,
+					 const struct elf_object *elf)
+{
+	struct symbol_table *t = name_map_get(&s->symbols, file->real);
+	struct reader *r;
+	int fd;
+
+	if (t)
+		return t;
+	t = arena_new(&s->arena, struct symbol_table);
+	name_map_put(&s->symbols, file->real, t);
+	vec_push(&s->symbol_tables, t);
+	t->elf = elf;
+	t->hashed = elf->hash || elf->gnu_hash;
+	r = xmalloc(sizeof(*r));
+	fd = store_reader(s, file, r);
+	if (fd >= 0) {
+		if (elf_symbols_read(r, elf, &t->symbols) == 0)
+			elf_relocations_read(r, elf, &t->relocations);
+		close(fd);
+	}
+	free(r);
+	index_symbols(s, t);
+	return t;
+}
+
+/* What a reference asks for. */
+struct reference {
+	const char *name;
+	const char *version, *file; /* NULL = unversioned; file NULL = a version of its own */
+	bool version_hidden;
+	bool skip_undefined;        /* ELF_RTYPE_CLASS_PLT: a canonical PLT entry is no definition */
+	bool skip_exe;              /* a COPY relocation */
+	bool newest;                /* dlsym without a version */
+};
+
+/* The version that symbol I of T is bound to (a reference) or is (a definition). */
+static const char *version_of(const struct symbol_table *t, size_t i, const char **file, bool *hidden)
+{
+	const struct elf_object *elf = t->elf;
+	uint16_t index;
+	size_t k;
+
+	*file = NULL;
+	*hidden = false;
+	if (!t->symbols.version)
+		return NULL;
+	index = t->symbols.version[i] & 0x7fff;
+	for (k = 0; k < elf->n_version_need; k++)
+		if (elf->version_need[k].index == index) {
+			*file = elf->version_need[k].file;
+			*hidden = elf->version_need[k].hidden;
+			return elf->version_need[k].version;
+		}
+	for (k = 0; k < elf->n_version_def; k++)
+		if (elf->version_def[k].index == index && !elf->version_def[k].base)
+			return elf->version_def[k].version;
+	return NULL;
+}
+
+static struct reference reference_to(const struct symbol_table *t, uint32_t symbol, enum reloc_class class)
+{
+	struct reference ref = {.name = t->name[symbol], .skip_undefined = class == RELOC_PLT || class == RELOC_TLS,
+				.skip_exe = class == RELOC_COPY};
+
+	ref.version = version_of(t, symbol, &ref.file, &ref.version_hidden);
+	return ref;
+}
+
+static bool type_allowed(unsigned type)
+{
+	return type == STT_NOTYPE || type == STT_OBJECT || type == STT_FUNC || type == STT_COMMON ||
+	       type == STT_TLS || type == STT_GNU_IFUNC;
+}
+
+enum match_result { NO_MATCH, A_VERSION, FULL_MATCH };
+
+/* check_match */
+static enum match_result check_match(const struct symbol_table *t, uint32_t i, const struct reference *ref)
+{
+	const Elf64_Sym *y = &t->symbols.symbol[i];
+	unsigned type = ELF64_ST_TYPE(y->st_info);
+	uint16_t versym;
+
+	if ((!y->st_value && y->st_shndx != SHN_ABS && type != STT_TLS) ||
+	    (ref->skip_undefined && y->st_shndx == SHN_UNDEF) || !type_allowed(type))
+		return NO_MATCH;
+	if (!t->symbols.version)
+		return FULL_MATCH;
+	versym = t->symbols.version[i];
+	if (ref->version) {
+		const char *file, *version;
+		bool hidden;
+
+		version = version_of(t, i, &file, &hidden);
+		if (version == ref->version)
+			return FULL_MATCH;
+		return ref->version_hidden || version || (versym & 0x8000) ? NO_MATCH : FULL_MATCH;
+	}
+	if ((versym & 0x7fff) >= (ref->newest ? 2 : 3))
+		return versym & 0x8000 ? NO_MATCH : A_VERSION;
+	return FULL_MATCH;
+}
+
+/* do_lookup_x for one object: the symbol's index, 0 = not here. */
+static uint32_t lookup_in(const struct symbol_table *t, const struct reference *ref)
+{
+	uint32_t i, versioned = 0;
+	unsigned versions = 0;
+
+	if (!t->hashed)
+		return 0;
+	for (i = (uint32_t)(uintptr_t)name_map_get(&t->first, ref->name); i; i = t->next[i])
+		switch (check_match(t, i, ref)) {
+		case FULL_MATCH: return i;
+		case A_VERSION:
+			if (!versions++)
+				versioned = i;
+			break;
+		case NO_MATCH: break;
+		}
+	return versions == 1 ? versioned : 0;
+}
+
+static const struct symbol_table *table_of(struct process *p, const struct object *o)
+{
+	return o->elf && o->file ? store_symbols(p->store, o->file, o->elf) : NULL;
+}
+
+/* Is this definition one that a lookup may take? */
+static bool is_exported(const struct symbol_table *t, uint32_t i)
+{
+	unsigned visibility = ELF64_ST_VISIBILITY(t->symbols.symbol[i].st_other);
+	unsigned bind = ELF64_ST_BIND(t->symbols.symbol[i].st_info);
+
+	return visibility != STV_HIDDEN && visibility != STV_INTERNAL &&
+	       (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE);
+}
+
+/* STB_GNU_UNIQUE: whatever was bound first in the namespace serves everybody. */
+static struct definition unique(struct process *p, struct object *o, uint32_t i, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < p->unique.n; k++)
+		if (p->unique.at[k].name == name && p->unique.at[k].object->ns == o->ns)
+			return (struct definition){.object = p->unique.at[k].object, .symbol = p->unique.at[k].symbol};
+	vec_push(&p->unique, ((struct unique_symbol){name, o, i}));
+	return (struct definition){.object = o, .symbol = i};
+}
+
+struct lookup_walk {
+	struct process *p;
+	const struct reference *ref;
+	scope_visitor *visit;
+	void *context;
+	bool stop;
+};
+
+static struct definition lookup_list(struct lookup_walk *w, struct object *const *list, size_t n, const char *what)
+{
+	size_t k;
+
+	for (k = 0; k < n; k++) {
+		struct object *o = list[k];
+		const struct symbol_table *t = table_of(w->p, o);
+		uint32_t i;
+		bool good;
+
+		if (!t || !t->hashed || (w->ref->skip_exe && o->kind == OBJECT_EXECUTABLE))
+			continue;
+		i = lookup_in(t, w->ref);
+		good = i && is_exported(t, i);
+		if (w->visit && !w->visit(w->context, o, what, good)) {
+			w->stop = true;
+			break;
+		}
+		if (good) {
+			if (ELF64_ST_BIND(t->symbols.symbol[i].st_info) == STB_GNU_UNIQUE)
+				return unique(w->p, o, i, w->ref->name);
+			return (struct definition){.object = o, .symbol = i};
+		}
+		/* Up to 2.29 the very file that the version need names must have it;
+		 * since then a versioned symbol may move to another file. */
+		if (!i && w->p->facts->version < 230 && w->ref->version && w->ref->file && object_has_name(o, w->ref->file)) {
+			w->stop = true;
+			return (struct definition){.broken = true};
+		}
+	}
+	return (struct definition){0};
+}
+
+/* The global scope as it is now.  In another namespace it is the list of the
+ * first object opened there. */
+static struct definition lookup_global(struct lookup_walk *w, const struct object *o)
+{
+	const struct object *first = w->p->ns.at[o->ns].first;
+
+	if (!o->ns)
+		return lookup_list(w, w->p->global.at, w->p->global.n, "the global scope");
+	return first ? lookup_list(w, first->searchlist.at, first->searchlist.n, "the global scope of its namespace")
+		     : (struct definition){0};
+}
+
+static struct definition lookup_local(struct lookup_walk *w, const struct object *o)
+{
+	const struct object *root = o->root;
+
+	return lookup_list(w, root->searchlist.at, root->searchlist.n, "what was opened with it");
+}
+
+static bool has_local_scope(const struct object *o)
+{
+	return o->root->kind == OBJECT_DLOPENED && !(o->ns && o->root->prev == NULL);
+}
+
+/* l_scope of an object, in order. */
+static struct definition lookup_scopes(struct lookup_walk *w, struct object *o)
+{
+	struct definition d = {0};
+	size_t i;
+	bool symbolic = o->elf && o->elf->symbolic && o->kind != OBJECT_EXECUTABLE && !o->deepbind;
+
+	if (symbolic)
+		d = lookup_list(w, &o, 1, "itself (DT_SYMBOLIC)");
+	if (!d.object && !w->stop && o->deepbind && has_local_scope(o))
+		d = lookup_local(w, o);
+	if (!d.object && !w->stop)
+		d = lookup_global(w, o);
+	if (!d.object && !w->stop && !o->deepbind && has_local_scope(o))
+		d = lookup_local(w, o);
+	for (i = 0; i < o->extra.n && !d.object && !w->stop; i++)
+		d = lookup_list(w, o->extra.at[i]->searchlist.at, o->extra.at[i]->searchlist.n,
+				"a later open that it is part of");
+	return d;
+}
+
+static bool binds_locally(const Elf64_Sym *y)
+{
+	unsigned visibility = ELF64_ST_VISIBILITY(y->st_other);
+
+	return ELF64_ST_BIND(y->st_info) == STB_LOCAL || visibility == STV_HIDDEN || visibility == STV_INTERNAL;
+}
+
+struct definition scope_bind(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class)
+{
+	const struct symbol_table *t = table_of(p, o);
+	struct reference ref;
+	struct lookup_walk w = {.p = p, .ref = &ref};
+	struct definition d;
+	const Elf64_Sym *y;
+
+	if (!t || symbol >= t->symbols.n)
+		return (struct definition){0};
+	y = &t->symbols.symbol[symbol];
+	if (binds_locally(y))
+		return (struct definition){.object = o, .symbol = symbol};
+	ref = reference_to(t, symbol, class);
+	d = lookup_scopes(&w, o);
+	/* A protected symbol is its object's own, whoever comes before. */
+	if (d.object && d.object != o && ELF64_ST_VISIBILITY(y->st_other) == STV_PROTECTED && y->st_shndx != SHN_UNDEF)
+		return (struct definition){.object = o, .symbol = symbol};
+	return d;
+}
+
+void scope_walk(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class,
+		scope_visitor *visit, void *context)
+{
+	const struct symbol_table *t = table_of(p, o);
+	struct reference ref;
+	struct lookup_walk w = {.p = p, .ref = &ref, .visit = visit, .context = context};
+
+	if (!t || symbol >= t->symbols.n)
+		return;
+	ref = reference_to(t, symbol, class);
+	lookup_scopes(&w, o);
+}
+
+struct definition scope_dlsym(struct process *p, struct object *handle, const char *name)
+{
+	struct reference ref = {.name = names_add(&p->store->names, name), .skip_undefined = false, .newest = true};
+	struct lookup_walk w = {.p = p, .ref = &ref};
+
+	if (handle == p->exe)
+		return lookup_list(&w, p->global.at, p->global.n, "the global scope");
+	return lookup_list(&w, handle->searchlist.at, handle->searchlist.n, "its list");
+}
+
+bool object_binds_now(const struct process *p, const struct object *o)
+{
+	return o->opened_now || (o->elf && o->elf->bind_now) || p->setup->bind_now;
+}
+
+/* Relocation, as far as it can fail: every reference that is bound now must
+ * have a definition, unless it is weak. */
+static bool relocate(struct process *p, struct object *o)
+{
+	const struct symbol_table *t = table_of(p, o);
+	bool now = object_binds_now(p, o);
+	size_t i;
+
+	if (!t)
+		return true;
+	for (i = 0; i < t->relocations.n; i++) {
+		const struct elf_relocation *r = &t->relocations.at[i];
+		struct definition d;
+
+		if ((r->class == RELOC_PLT && !now) || r->symbol >= t->symbols.n)
+			continue;
+		d = scope_bind(p, o, r->symbol, r->class);
+		if (d.object)
+			continue;
+		if (!d.broken && ELF64_ST_BIND(t->symbols.symbol[r->symbol].st_info) == STB_WEAK)
+			continue;
+		return fail(p, o->path, arena_printf(&p->arena, "undefined symbol: %s", t->name[r->symbol])), false;
+	}
+	return true;
+}
+
+bool relocate_list(struct process *p, const struct object_list *list)
+{
+	size_t i;
+
+	if (!p->setup->symbols)
+		return true;
+	for (i = list->n; i-- > 0;) {
+		struct object *o = list->at[i];
+
+		if (o->relocated || o->how == HOW_INTERP)
+			continue;
+		if (!relocate(p, o))
+			return false;
+		o->relocated = true;
+	}
+	return true;
+}
