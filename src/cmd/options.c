@@ -11,7 +11,7 @@ extern char **environ;
 enum {
 	OPT_ROOT = 256, OPT_LIBRARY_PATH, OPT_ENV, OPT_ENV_FILE, OPT_CLEAN_ENV, OPT_PRELOAD, OPT_AUDIT,
 	OPT_CWD, OPT_EXE, OPT_INTERP, OPT_SECURE, OPT_CACHE, OPT_HWCAPS, OPT_ASSUME, OPT_DLOPEN,
-	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM,
+	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM, OPT_BINDINGS,
 };
 
 static const struct option long_options[] = {
@@ -39,15 +39,16 @@ static const struct option long_options[] = {
 	{"strict", no_argument, NULL, OPT_STRICT},
 	{"allow-unsure", no_argument, NULL, OPT_ALLOW_UNSURE},
 	{"each", no_argument, NULL, OPT_EACH},
+	{"bindings", no_argument, NULL, OPT_BINDINGS},
 	{"files-from", required_argument, NULL, OPT_FILES_FROM},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-/* The process environment in the making: LD_* only, the rest decides nothing yet. */
+/* The process environment in the making: LD_* only, the rest decides nothing
+ * yet.  NULL = not set. */
 struct environment {
-	const char *library_path, *preload, *audit;
-	bool bind_now;
+	const char *library_path, *preload, *audit, *bind_now, *tunables;
 };
 
 static void env_set(struct environment *env, const char *text)
@@ -59,14 +60,34 @@ static void env_set(struct environment *env, const char *text)
 		{"LD_LIBRARY_PATH=", offsetof(struct environment, library_path)},
 		{"LD_PRELOAD=", offsetof(struct environment, preload)},
 		{"LD_AUDIT=", offsetof(struct environment, audit)},
+		{"LD_BIND_NOW=", offsetof(struct environment, bind_now)},
+		{"GLIBC_TUNABLES=", offsetof(struct environment, tunables)},
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strncmp(text, known[i].name, strlen(known[i].name)))
 			*(const char **)((char *)env + known[i].offset) = text + strlen(known[i].name);
-	if (!strncmp(text, "LD_BIND_NOW=", 12))
-		env->bind_now = text[12];
+}
+
+/* The caller's environment, where the command line says nothing else. */
+static void env_inherit(struct environment *env)
+{
+	struct environment inherited = {0};
+	char **v;
+
+	for (v = environ; *v; v++)
+		env_set(&inherited, *v);
+	if (!env->library_path)
+		env->library_path = inherited.library_path;
+	if (!env->preload)
+		env->preload = inherited.preload;
+	if (!env->audit)
+		env->audit = inherited.audit;
+	if (!env->bind_now)
+		env->bind_now = inherited.bind_now;
+	if (!env->tunables)
+		env->tunables = inherited.tunables;
 }
 
 static int env_file(struct options *o, struct environment *env, const char *path, struct error *e)
@@ -235,7 +256,7 @@ static int apply(struct options *o, struct environment *env, int c, struct error
 		env_set(env, optarg);
 		return 0;
 	case OPT_ENV_FILE: return env_file(o, env, optarg, e);
-	case OPT_CLEAN_ENV: return 0; /* seen before all others */
+	case OPT_CLEAN_ENV: o->clean_env = true; return 0;
 	case OPT_PRELOAD: env->preload = optarg; return 0;
 	case OPT_AUDIT: env->audit = optarg; return 0;
 	case OPT_CWD: o->plan.cwd = optarg; return 0;
@@ -266,27 +287,16 @@ static int apply(struct options *o, struct environment *env, int c, struct error
 			vec_push(&o->files, o->plan.engine);
 		o->plan.engine = NULL;
 		return 0;
+	case OPT_BINDINGS: o->plan.bindings = true; return 0;
 	case OPT_FILES_FROM: o->files_from = optarg; return 0;
 	case 'h': o->help = true; return 0;
 	default: return -1;
 	}
 }
 
-static bool seen(int argc, char **argv, const char *option)
-{
-	int i;
-
-	for (i = 1; i < argc && strcmp(argv[i], "--"); i++)
-		if (!strcmp(argv[i], option) ||
-		    (!strncmp(argv[i], option, strlen(option)) && argv[i][strlen(option)] == '='))
-			return true;
-	return false;
-}
-
 int options_parse(struct options *o, const char *command, int argc, char **argv, struct error *e)
 {
 	struct environment env = {0};
-	char **v;
 	int c;
 
 	memset(o, 0, sizeof(*o));
@@ -295,9 +305,6 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 	/* The driver's libraries come from the host, not from the image. */
 	vec_push(&o->plan.assume, "libcuda.so.1");
 	vec_push(&o->plan.assume, "libnvidia-ml.so.1");
-	if (!seen(argc, argv, "--root") && !seen(argc, argv, "--clean-env"))
-		for (v = environ; *v; v++)
-			env_set(&env, *v);
 	opterr = 0;
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "-:f:o:qh", long_options, NULL)) != -1) {
@@ -317,10 +324,13 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 		else
 			o->what = argv[optind];
 	}
+	if (!o->plan.root && !o->clean_env)
+		env_inherit(&env);
 	o->plan.library_path = env.library_path;
 	o->plan.preload = env.preload;
 	o->plan.audit = env.audit;
-	o->plan.bind_now = env.bind_now;
+	o->plan.bind_now = env.bind_now && *env.bind_now;
+	o->plan.tunables = env.tunables;
 	if (!o->outputs.n)
 		vec_push(&o->outputs, ((struct output){FORMAT_TEXT, NULL}));
 	return 0;

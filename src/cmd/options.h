@@ -19,6 +19,7 @@ struct options {
 	VEC(struct output) outputs;
 	VEC(const char *) files;    /* tree --each */
 	const char *files_from;
+	bool clean_env; /* the caller's variables do not count */
 	bool each, quiet, strict, allow_unsure, help, color;
 	enum severity_threshold fail_on;
 	const char *what;           /* explain: after "--" */

@@ -21,6 +21,8 @@ static char *render(enum format format, void *what, bool color, size_t *size)
 		json_object_set_new(run, "start", json_start(s->process));
 		json_object_set_new(run, "objects", json_objects(s->process));
 		json_object_set_new(run, "events", json_events(s));
+		if (s->setup.bindings)
+			json_object_set_new(run, "bindings", json_all_bindings(s->process));
 		json_array_append_new(runs, run);
 		json_object_set_new(root, "runs", runs);
 		text = json_text(root, false);

@@ -60,7 +60,8 @@ static const cyaml_schema_value_t profile_schema = {
 
 /* libcyaml explains a fault over several lines; the last but the backtrace
  * says it. */
-static void keep_message(cyaml_log_t level, void *context, const char *format, va_list ap)
+static void __attribute__((format(printf, 3, 0)))
+keep_message(cyaml_log_t level, void *context, const char *format, va_list ap)
 {
 	struct error *e = context;
 	char *message;

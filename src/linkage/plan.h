@@ -24,11 +24,13 @@ struct plan {
 	const char *interp;
 	const char *library_path, *preload, *audit;
 	bool bind_now;
+	const char *tunables; /* GLIBC_TUNABLES: processor features may be masked */
 	const char *cwd;
 	enum { SECURE_AUTO, SECURE_YES, SECURE_NO } secure;
 	const char *cache;    /* NULL = the loader's own, "" = none */
 	const char *hwcaps;   /* NULL = default: this CPU, or all with a root */
 	VEC(const char *) assume; /* present at run time although not on disk */
+	bool bindings;        /* tree: every reference too */
 	bool sha256;
 };
 

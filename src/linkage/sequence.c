@@ -166,8 +166,11 @@ int sequence_start(struct sequence *s, const struct plan *plan, struct store *st
 	s->cpu = *cpu;
 	if (plan_setup(plan, store, &s->cpu, &s->setup, &library, e) < 0)
 		return -1;
+	if (!s->setup.secure)
+		cpu_mask(&s->cpu, plan->tunables);
 	s->setup.record = record;
 	s->setup.symbols = symbols;
+	s->setup.bindings = symbols && (record || plan->bindings);
 	s->process = process_start(&s->setup, e);
 	if (!s->process)
 		return -1;
@@ -178,8 +181,10 @@ int sequence_start(struct sequence *s, const struct plan *plan, struct store *st
 	if (library) {
 		struct opened *opened = sequence_open(s, s->process->exe, library, OPEN_NOW, EVIDENCE_DECLARED, NULL);
 
-		opened->shim = true;
-		s->engine = opened->lookup->object;
+		if (opened && opened->lookup) {
+			opened->shim = true;
+			s->engine = opened->lookup->object;
+		}
 	}
 	return 0;
 }

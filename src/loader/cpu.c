@@ -142,6 +142,45 @@ bool cpu_named(const char *name, uint16_t machine, struct cpu *out)
 	return true;
 }
 
+/* The level below the one that a feature belongs to; 4 for any other word. */
+static int level_without(const char *feature, size_t n)
+{
+	static const struct {
+		const char *name;
+		int level;
+	} known[] = {
+		{"CMPXCHG16B", 1}, {"LAHF64_SAHF64", 1}, {"POPCNT", 1}, {"SSE3", 1}, {"SSSE3", 1}, {"SSE4_1", 1},
+		{"SSE4_2", 1}, {"AVX", 2}, {"AVX2", 2}, {"BMI1", 2}, {"BMI2", 2}, {"F16C", 2}, {"FMA", 2},
+		{"LZCNT", 2}, {"MOVBE", 2}, {"AVX512F", 3}, {"AVX512BW", 3}, {"AVX512CD", 3}, {"AVX512DQ", 3},
+		{"AVX512VL", 3},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strlen(known[i].name) == n && !strncmp(known[i].name, feature, n))
+			return known[i].level;
+	return 4;
+}
+
+void cpu_mask(struct cpu *cpu, const char *tunables)
+{
+	static const char key[] = "glibc.cpu.hwcaps=";
+	const char *at = tunables ? strstr(tunables, key) : NULL;
+	size_t n;
+
+	if (!at || !cpu->level || (at != tunables && at[-1] != ':'))
+		return;
+	for (at += sizeof(key) - 1; *at && *at != ':'; at += n + (at[n] == ',')) {
+		n = strcspn(at, ",:");
+		if (*at == '-' && level_without(at + 1, n - 1) < cpu->level)
+			cpu->level = level_without(at + 1, n - 1);
+	}
+	if (cpu->level < 3 && !strcmp(cpu->platform, "haswell"))
+		cpu->platform = "x86_64";
+	cpu->avx512_1 &= cpu->level >= 4;
+	set_name(cpu);
+}
+
 size_t cpu_all(uint16_t machine, bool legacy, struct cpu *out, size_t most)
 {
 	size_t n = 0;

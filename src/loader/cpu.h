@@ -25,6 +25,9 @@ struct cpu cpu_here(uint16_t machine);
 /* A processor by its level: "x86-64-v3"; false if the name is unknown. */
 bool cpu_named(const char *name, uint16_t machine, struct cpu *out);
 
+/* GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,…: features taken away lower the level. */
+void cpu_mask(struct cpu *cpu, const char *tunables);
+
 /* Every processor on which the answer might differ: at most MOST of them. */
 size_t cpu_all(uint16_t machine, bool legacy, struct cpu *out, size_t most);
 

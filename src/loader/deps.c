@@ -23,7 +23,7 @@ struct walk {
 
 /* Two filters of each other change places for ever; in ld.so each change takes
  * some stack, and that ends it.  No real tree has so many filters. */
-enum { SWAPS_MOST = 10000 };
+enum { SWAPS_MOST = 1000 };
 
 /* DT_NEEDED strings are expanded before anything is compared.  A token without
  * a value makes a need of its own vanish, oddly but so in 2.17 to 2.43. */

@@ -64,6 +64,15 @@ struct object_list {
 	size_t n;
 };
 
+/* A reference and what it is bound to. */
+struct binding {
+	uint32_t symbol;      /* in the symbol table of the object that refers */
+	int class;            /* enum reloc_class */
+	bool at_call;         /* a lazily bound call: bound as the scopes are when it happens */
+	struct object *to;    /* NULL: to nothing */
+	uint32_t definition;  /* symbol of TO */
+};
+
 struct object {
 	unsigned id; /* in the order of mapping */
 	enum object_kind kind;
@@ -88,6 +97,7 @@ struct object {
 	struct object *root; /* the end of its loader chain */
 	struct search_list *rpath, *runpath; /* expanded at the first use */
 	VEC(struct object *) extra;    /* later opens whose lists were added to its scopes */
+	VEC(struct binding) bindings;  /* if setup->bindings, once relocated */
 	bool opened_now, relocated, initialised;
 };
 
@@ -111,6 +121,7 @@ struct process_setup {
 	const char *const *assume; /* names, globs: there at run time although not on disk */
 	size_t n_assume;
 	bool symbols;             /* relocate too: an undefined symbol makes an open fail */
+	bool bindings;            /* keep what every reference is bound to */
 	bool record;              /* keep every lookup with its candidates */
 };
 

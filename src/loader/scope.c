@@ -313,6 +313,13 @@ bool object_binds_now(const struct process *p, const struct object *o)
 	return o->opened_now || (o->elf && o->elf->bind_now) || p->setup->bind_now;
 }
 
+static void keep_binding(struct process *p, struct object *o, const struct elf_relocation *r, bool at_call,
+			 struct definition d)
+{
+	if (p->setup->bindings)
+		vec_push(&o->bindings, ((struct binding){r->symbol, r->class, at_call, d.object, d.symbol}));
+}
+
 /* Relocation, as far as it can fail: every reference that is bound now must
  * have a definition, unless it is weak. */
 static bool relocate(struct process *p, struct object *o)
@@ -325,11 +332,16 @@ static bool relocate(struct process *p, struct object *o)
 		return true;
 	for (i = 0; i < t->relocations.n; i++) {
 		const struct elf_relocation *r = &t->relocations.at[i];
-		struct definition d;
+		struct definition d = {0};
 
-		if ((r->class == RELOC_PLT && !now) || r->symbol >= t->symbols.n)
+		if (r->symbol >= t->symbols.n)
 			continue;
+		if (r->class == RELOC_PLT && !now) {
+			keep_binding(p, o, r, true, d);
+			continue;
+		}
 		d = scope_bind(p, o, r->symbol, r->class);
+		keep_binding(p, o, r, false, d);
 		if (d.object)
 			continue;
 		if (!d.broken && ELF64_ST_BIND(t->symbols.symbol[r->symbol].st_info) == STB_WEAK)
@@ -337,6 +349,27 @@ static bool relocate(struct process *p, struct object *o)
 		return fail(p, o->path, arena_printf(&p->arena, "undefined symbol: %s", t->name[r->symbol])), false;
 	}
 	return true;
+}
+
+/* What lazily bound calls would find if they happened now. */
+void process_bind_calls(struct process *p)
+{
+	size_t i, k;
+
+	for (i = 0; i < p->objects.n; i++) {
+		struct object *o = p->objects.at[i];
+
+		for (k = 0; k < o->bindings.n; k++) {
+			struct binding *b = &o->bindings.at[k];
+			struct definition d;
+
+			if (!b->at_call)
+				continue;
+			d = scope_bind(p, o, b->symbol, (enum reloc_class)b->class);
+			b->to = d.object;
+			b->definition = d.symbol;
+		}
+	}
 }
 
 bool relocate_list(struct process *p, const struct object_list *list)

@@ -42,6 +42,10 @@ typedef bool scope_visitor(void *context, struct object *searched, const char *s
 void scope_walk(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class,
 		scope_visitor *visit, void *context);
 
+/* Fills in what the lazily bound calls of every object would be bound to if
+ * they happened now; the rest was kept while loading. */
+void process_bind_calls(struct process *p);
+
 /* Is O's PLT bound while loading? */
 bool object_binds_now(const struct process *p, const struct object *o);
 

@@ -187,6 +187,7 @@ static enum verdict probe(struct process *p, struct lookup *l, const char *path,
 			fail(p, path, elf_fault_text(elf->fault));
 		return HARD;
 	}
+	note(p, l, c); /* map_object says whether it was taken */
 	out->path = path;
 	out->elf = elf;
 	return HIT;

@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include "loader/scope.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +146,30 @@ json_t *json_events(const struct sequence *s)
 		json_put_text(j, "error", !o->caller ? "caller not loaded" : o->lookup->error);
 		json_array_append_new(list, j);
 	}
+	return list;
+}
+
+json_t *json_all_bindings(struct process *p)
+{
+	static const char *const classes[] = {"plt", "data", "tls", "copy"};
+	json_t *list = json_array();
+	const struct object *o;
+	size_t i;
+
+	process_bind_calls(p);
+	for (o = process_first(p, 0); o; o = o->next)
+		for (i = 0; i < o->bindings.n; i++) {
+			const struct binding *b = &o->bindings.at[i];
+			const struct symbol_table *t = store_symbols(p->store, o->file, o->elf);
+			json_t *j = json_object();
+
+			json_object_set_new(j, "object", json_integer(o->id));
+			json_put_text(j, "symbol", t->name[b->symbol]);
+			json_object_set_new(j, "class", json_string(classes[b->class]));
+			json_object_set_new(j, "to", b->to ? json_integer(b->to->id) : json_null());
+			json_object_set_new(j, "when", json_string(b->at_call ? "call" : "load"));
+			json_array_append_new(list, j);
+		}
 	return list;
 }
 

@@ -16,6 +16,8 @@ json_t *json_objects(const struct process *p);
 json_t *json_start(const struct process *p);
 /* "events": the opens that were simulated, in order. */
 json_t *json_events(const struct sequence *s);
+/* "bindings" of every object, for tree --bindings. */
+json_t *json_all_bindings(struct process *p);
 /* "context": what decided something. */
 json_t *json_context(const struct sequence *s);
 
