@@ -44,6 +44,39 @@ static void put_list(const char *name, const char *const *at, unsigned n)
 	puts("},");
 }
 
+static void put_words(const char *const *word, int n)
+{
+	fputs("\t\t{", stdout);
+	for (; n--; word++) {
+		put_text(*word);
+		fputs(", ", stdout);
+	}
+}
+
+static void put_facts(const struct target *t)
+{
+	unsigned i;
+
+	printf("\t.eras_count = %u, .eras = (struct target_era[]){\n", t->eras_count);
+	for (i = 0; i < t->eras_count; i++) {
+		put_words((const char *[]){t->eras[i].name, t->eras[i].from, t->eras[i].to}, 3);
+		printf("%u},\n", t->eras[i].message);
+	}
+	printf("\t},\n\t.layouts_count = %u, .layouts = (struct target_layout[]){\n", t->layouts_count);
+	for (i = 0; i < t->layouts_count; i++) {
+		put_words((const char *[]){t->layouts[i].version, t->layouts[i].machine}, 2);
+		printf("%u, %u},\n", t->layouts[i].size, t->layouts[i].end);
+	}
+	printf("\t},\n\t.reached_count = %u, .reached = (struct target_reached[]){\n", t->reached_count);
+	for (i = 0; i < t->reached_count; i++) {
+		const struct target_reached *r = &t->reached[i];
+
+		put_words((const char *[]){r->symbol, r->phase, r->effect, r->from, r->to}, 5);
+		puts("},");
+	}
+	puts("\t},");
+}
+
 static void put_target(const struct target *t, int index)
 {
 	unsigned i;
@@ -63,9 +96,11 @@ static void put_target(const struct target *t, int index)
 		put_text(t->symbols[i].since);
 		fputs(", ", stdout);
 		put_text(t->symbols[i].does);
-		puts("},");
+		printf(", %s},\n", t->symbols[i].unchecked ? "true" : "false");
 	}
-	puts("\t},\n};");
+	puts("\t},");
+	put_facts(t);
+	puts("};");
 }
 
 static void put_profile(const struct profile *p, int index)
@@ -85,7 +120,7 @@ static void put_profile(const struct profile *p, int index)
 		put_text(p->versions[i].from);
 		fputs(", .to = ", stdout);
 		put_text(p->versions[i].to);
-		fputs(", ", stdout);
+		printf(", .eager = %s, ", p->versions[i].eager ? "true" : "false");
 		put_list("names", p->versions[i].names, p->versions[i].names_count);
 		puts("\t\t},");
 	}

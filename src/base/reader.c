@@ -8,8 +8,8 @@ void reader_open(struct reader *r, int fd, uint64_t size)
 {
 	r->fd = fd;
 	r->size = size;
-	r->window_at = 0;
-	r->window_n = 0;
+	r->last = 0;
+	r->window[0].n = r->window[1].n = 0;
 }
 
 /* Up to N bytes; fewer only at the end of the file or on an error. */
@@ -29,37 +29,48 @@ static size_t read_some(int fd, uint64_t offset, unsigned char *to, size_t n)
 	return done;
 }
 
-/* Makes the window cover OFFSET; returns the bytes available from there on. */
-static size_t window_to(struct reader *r, uint64_t offset)
+static bool covers(const struct reader_window *w, uint64_t offset)
 {
-	if (offset >= r->window_at && offset - r->window_at < r->window_n)
-		return r->window_n - (size_t)(offset - r->window_at);
-	if (offset >= r->size)
-		return 0;
-	/* Tables grow towards higher addresses, so look ahead, but keep a little
-	 * of what lies before: the next string is often just behind. */
-	r->window_at = offset & ~(uint64_t)1023;
-	r->window_n = read_some(r->fd, r->window_at, r->window, sizeof(r->window));
-	if (offset - r->window_at >= r->window_n)
-		return 0;
-	return r->window_n - (size_t)(offset - r->window_at);
+	return offset >= w->at && offset - w->at < w->n;
+}
+
+/* Bytes readable at OFFSET, and where; 0 beyond the end or after an error.  At
+ * least WANT of them if the file has them and WANT is at most half a window. */
+static size_t window_at(struct reader *r, uint64_t offset, size_t want, const unsigned char **at)
+{
+	struct reader_window *w = &r->window[r->last];
+
+	if (!covers(w, offset) || w->n - (size_t)(offset - w->at) < want) {
+		w = &r->window[r->last ^= 1];
+		if (!covers(w, offset) || w->n - (size_t)(offset - w->at) < want) {
+			if (offset >= r->size)
+				return 0;
+			/* Tables grow towards higher addresses, so look ahead; but the
+			 * next string is often just behind. */
+			w->at = offset & ~(uint64_t)1023;
+			w->n = read_some(r->fd, w->at, w->data, sizeof(w->data));
+			if (!covers(w, offset))
+				return 0;
+		}
+	}
+	*at = w->data + (offset - w->at);
+	return w->n - (size_t)(offset - w->at);
 }
 
 bool reader_at(struct reader *r, uint64_t offset, void *to, size_t n)
 {
+	const unsigned char *at;
 	uint64_t end;
 
 	if (__builtin_add_overflow(offset, n, &end) || end > r->size)
 		return false;
-	if (n > sizeof(r->window) / 2)
+	if (n > READER_WINDOW / 2)
 		return read_some(r->fd, offset, to, n) == n;
-	if (window_to(r, offset) < n) {
-		/* The wanted bytes straddle the window's end: start a new one there. */
-		r->window_n = 0;
-		if (window_to(r, offset) < n)
-			return false;
-	}
-	memcpy(to, r->window + (offset - r->window_at), n);
+	if (!n)
+		return true;
+	if (window_at(r, offset, n, &at) < n)
+		return false;
+	memcpy(to, at, n);
 	return true;
 }
 
@@ -68,20 +79,19 @@ long reader_string(struct reader *r, uint64_t offset, char *to, size_t limit)
 	size_t n = 0;
 
 	while (n < limit) {
-		size_t have = window_to(r, offset + n), want = limit - n;
-		const unsigned char *from = r->window + (offset + n - r->window_at);
-		const unsigned char *nul;
+		const unsigned char *at, *nul;
+		size_t have = window_at(r, offset + n, 1, &at), want = limit - n;
 
 		if (!have)
 			return -1;
 		if (have > want)
 			have = want;
-		nul = memchr(from, 0, have);
+		nul = memchr(at, 0, have);
 		if (nul) {
-			memcpy(to + n, from, (size_t)(nul - from) + 1);
-			return (long)(n + (size_t)(nul - from));
+			memcpy(to + n, at, (size_t)(nul - at) + 1);
+			return (long)(n + (size_t)(nul - at));
 		}
-		memcpy(to + n, from, have);
+		memcpy(to + n, at, have);
 		n += have;
 	}
 	return -1;

@@ -1,7 +1,7 @@
 /* Bounded reading of a file that may be hostile, huge or shrinking.
  *
  * Never mmap: a file that shrinks under a mapping kills us with SIGBUS.  Small
- * reads are served from one window, so that walking a header and its tables
+ * reads are served from two windows (a table and the strings it names lie apart), so that walking a header and its tables
  * costs two or three system calls.  Every offset and length is checked against
  * the size seen when the file was opened; a read that comes back short is a
  * failure like any other.  A reader does not own its descriptor. */
@@ -12,14 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { READER_WINDOW = 16 * 1024 };
+enum { READER_WINDOW = 8 * 1024 };
+
+struct reader_window {
+	uint64_t at; /* file offset of data[0] */
+	size_t n;    /* bytes valid in it */
+	unsigned char data[READER_WINDOW];
+};
 
 struct reader {
 	int fd;
-	uint64_t size;             /* bytes in the file */
-	uint64_t window_at;        /* file offset of window[0] */
-	size_t window_n;           /* bytes valid in it */
-	unsigned char window[READER_WINDOW];
+	uint64_t size; /* bytes in the file */
+	unsigned last; /* the window used last; the other is the next to go */
+	struct reader_window window[2];
 };
 
 void reader_open(struct reader *r, int fd, uint64_t size);

@@ -62,7 +62,7 @@ static int tree_one(struct options *o, struct error *e)
 	declared_events(&s, &o->plan);
 	if (commands_output(o, render, &s, e) < 0)
 		goto out;
-	status = s.process->started ? 0 : 1;
+	status = s.process->started && s.engine ? 0 : 1;
 out:
 	sequence_free(&s);
 	store_free(store);

@@ -17,6 +17,25 @@ struct target_symbol {
 	const char *name;
 	const char *since; /* first version that exports it, "2.18.1"; NULL = all that count */
 	const char *does;  /* "mints-id", "makes-comm", "uses-comm", "allocates"; NULL = none of these */
+	bool unchecked;    /* takes a communicator without looking whose it is */
+};
+
+/* Versions between which an id may go. */
+struct target_era {
+	const char *name, *from, *to;
+	unsigned message; /* bytes that a rank sends to the root */
+};
+
+/* The communicator of a version on a machine. */
+struct target_layout {
+	const char *version, *machine; /* "x86-64", "AArch64" */
+	unsigned size, end;            /* bytes; offset of the last magic word, 0 = not looked at */
+};
+
+/* A function of its own that a copy reaches without being asked. */
+struct target_reached {
+	const char *symbol, *phase, *effect;
+	const char *from, *to; /* versions of the copy that calls */
 };
 
 struct target {
@@ -28,11 +47,18 @@ struct target {
 	const char *version_symbol; /* the function that stores the version code */
 	struct target_symbol *symbols;
 	unsigned symbols_count;
+	struct target_era *eras;
+	unsigned eras_count;
+	struct target_layout *layouts;
+	unsigned layouts_count;
+	struct target_reached *reached;
+	unsigned reached_count;
 };
 
 /* The candidates that a consumer tries, in order, in a range of its versions. */
 struct profile_row {
 	const char *from, *to;
+	bool eager; /* looks up every function at once and gives up if one is missing */
 	const char **names; /* {M} and {m}: major and minor of the CUDA it was built for */
 	unsigned names_count;
 };

@@ -14,10 +14,45 @@ static const cyaml_schema_field_t symbol_fields[] = {
 	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target_symbol, name, 1, 128),
 	CYAML_FIELD_STRING_PTR("since", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, since, 1, 32),
 	CYAML_FIELD_STRING_PTR("does", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, does, 1, 32),
+	CYAML_FIELD_BOOL("unchecked", CYAML_FLAG_OPTIONAL, struct target_symbol, unchecked),
 	CYAML_FIELD_END
 };
 static const cyaml_schema_value_t symbol = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_symbol, symbol_fields),
+};
+
+static const cyaml_schema_field_t era_fields[] = {
+	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target_era, name, 1, 32),
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct target_era, from, 1, 32),
+	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct target_era, to, 1, 32),
+	CYAML_FIELD_UINT("message", CYAML_FLAG_DEFAULT, struct target_era, message),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t era = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_era, era_fields),
+};
+
+static const cyaml_schema_field_t layout_fields[] = {
+	CYAML_FIELD_STRING_PTR("version", CYAML_FLAG_POINTER, struct target_layout, version, 1, 32),
+	CYAML_FIELD_STRING_PTR("machine", CYAML_FLAG_POINTER, struct target_layout, machine, 1, 32),
+	CYAML_FIELD_UINT("size", CYAML_FLAG_DEFAULT, struct target_layout, size),
+	CYAML_FIELD_UINT("end", CYAML_FLAG_DEFAULT, struct target_layout, end),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t layout = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_layout, layout_fields),
+};
+
+static const cyaml_schema_field_t reached_fields[] = {
+	CYAML_FIELD_STRING_PTR("symbol", CYAML_FLAG_POINTER, struct target_reached, symbol, 1, 128),
+	CYAML_FIELD_STRING_PTR("phase", CYAML_FLAG_POINTER, struct target_reached, phase, 1, 32),
+	CYAML_FIELD_STRING_PTR("effect", CYAML_FLAG_POINTER, struct target_reached, effect, 1, 32),
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct target_reached, from, 1, 32),
+	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct target_reached, to, 1, 32),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t reached = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_reached, reached_fields),
 };
 
 static const cyaml_schema_field_t target_fields[] = {
@@ -28,6 +63,11 @@ static const cyaml_schema_field_t target_fields[] = {
 	CYAML_FIELD_STRING_PTR("banner", CYAML_FLAG_POINTER, struct target, banner, 4, 64),
 	CYAML_FIELD_STRING_PTR("version_symbol", CYAML_FLAG_POINTER, struct target, version_symbol, 1, 128),
 	CYAML_FIELD_SEQUENCE("symbols", CYAML_FLAG_POINTER, struct target, symbols, &symbol, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("eras", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, eras, &era, 0, CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("layouts", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, layouts, &layout, 0,
+			     CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("reached", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, reached, &reached, 0,
+			     CYAML_UNLIMITED),
 	CYAML_FIELD_END
 };
 static const cyaml_schema_value_t target_schema = {
@@ -37,6 +77,7 @@ static const cyaml_schema_value_t target_schema = {
 static const cyaml_schema_field_t row_fields[] = {
 	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct profile_row, from, 1, 32),
 	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct profile_row, to, 1, 32),
+	CYAML_FIELD_BOOL("eager", CYAML_FLAG_OPTIONAL, struct profile_row, eager),
 	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct profile_row, names, &text, 1, CYAML_UNLIMITED),
 	CYAML_FIELD_END
 };

@@ -29,11 +29,10 @@ static const char *working_directory(const struct plan *plan, struct store *stor
 {
 	char here[PATH_MAX];
 
-	if (plan->cwd)
-		return names_add(&store->names, plan->cwd);
-	if (plan->root || !getcwd(here, sizeof(here)))
-		return names_add(&store->names, "/");
-	return names_add(&store->names, here);
+	if (!store->cwd)
+		store->cwd = names_add(&store->names, plan->cwd ? plan->cwd
+				       : plan->root || !getcwd(here, sizeof(here)) ? "/" : here);
+	return store->cwd;
 }
 
 /* What a file named on the command line says; NULL after an error. */

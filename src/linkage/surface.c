@@ -149,16 +149,24 @@ static void take_literal(struct reading *rd, const struct scan_hit *hit)
 	vec_push(&rd->s->literal, literal);
 }
 
+/* "NCCL version 2.30.7+cuda13.0".  Messages about versions that are wanted read
+ * alike up to the number; only a banner goes on with what it was built for. */
+static bool is_build(const char *text)
+{
+	while (*text && *text != '+' && *text != ' ')
+		text++; /* a suffix of the version */
+	return !strncmp(text, "+cuda", 5) || !strncmp(text, "+hip", 4) || !strncmp(text, " compiled with", 14);
+}
+
 static void take_banner(struct reading *rd, const struct scan_hit *hit)
 {
-	size_t n = strlen(rd->t->banner);
-	char text[16] = "";
+	size_t n = strlen(rd->t->banner), have = hit->after > n ? hit->after - n : 0;
+	char text[64] = "";
 	int major, minor, patch, length = 0;
 
-	if (hit->after <= n + 5)
-		return;
-	memcpy(text, hit->at + n, hit->after - n < sizeof(text) - 1 ? hit->after - n : sizeof(text) - 1);
-	if (sscanf(text, "%2d.%2d.%3d%n", &major, &minor, &patch, &length) != 3 || rd->banner_code)
+	memcpy(text, hit->at + n, have < sizeof(text) - 1 ? have : sizeof(text) - 1);
+	if (sscanf(text, "%2d.%2d.%3d%n", &major, &minor, &patch, &length) != 3 || rd->banner_code ||
+	    !is_build(text + length))
 		return;
 	rd->banner_code = major * 10000 + minor * 100 + patch;
 	rd->s->version = arena_strndup(&rd->owner->arena, text, (size_t)length);

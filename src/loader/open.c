@@ -104,6 +104,14 @@ static struct object *open_worker(struct process *p, struct object *caller, cons
 	return o;
 }
 
+/* The loader's sentence: which file or name, and what about it. */
+static const char *failure_text(struct process *p, const char *request)
+{
+	if (!p->failure->object || p->failure->object == request)
+		return p->failure->text;
+	return arena_printf(&p->arena, "%s: %s", p->failure->object, p->failure->text);
+}
+
 struct lookup *process_open(struct process *p, struct object *caller, const char *name, unsigned flags)
 {
 	int ns = caller->ns;
@@ -123,8 +131,8 @@ struct lookup *process_open(struct process *p, struct object *caller, const char
 		return l;
 	}
 	l->object = open_worker(p, caller, l->request, flags, ns, l);
-	if (!l->object) {
-		l->error = p->failure->text;
+	if (!l->object && p->failure->text) {
+		l->error = failure_text(p, l->request);
 		l->fatal = p->failure->fatal;
 	}
 	*p->failure = (struct failure){0};

@@ -136,6 +136,20 @@ static void note(struct process *p, struct lookup *l, struct candidate c)
 		vec_push(&l->candidate, c);
 }
 
+/* A link that leads nowhere is no file to the loader; the reader of a report
+ * will want to know that it is there. */
+static void note_miss(struct process *p, struct lookup *l, struct candidate c)
+{
+	const char *target;
+
+	if (!p->setup->record)
+		return;
+	target = c.error == ENOENT ? root_link_target(p->store->root, absolute(p, c.path)) : NULL;
+	if (target)
+		c.note = arena_printf(&p->arena, "dangling link to %s", target);
+	note(p, l, c);
+}
+
 enum verdict { MISS, HIT, HARD };
 
 /* A fault that is seen before the machine is compared: these end the load
@@ -162,7 +176,7 @@ static enum verdict probe(struct process *p, struct lookup *l, const char *path,
 	}
 	if (c.error) {
 		out->error = c.error;
-		note(p, l, c);
+		note_miss(p, l, c);
 		return MISS;
 	}
 	c.fault = elf->fault;

@@ -91,7 +91,8 @@ static int load_interpreter(struct process *p, struct error *e)
 
 	error = root_lookup(p->store->root, absolute(p, path), &file);
 	if (error)
-		return error_set(e, "%s: its dynamic loader %s: %s", p->exe->path, path, strerror(-error));
+		return error_set(e, "%s: its dynamic loader %s: %s", *p->exe->path ? p->exe->path : "bare program", path,
+				 strerror(-error));
 	p->facts = store_facts(p->store, file, e);
 	if (!p->facts)
 		return error_wrap(e, "%s", p->exe->path);

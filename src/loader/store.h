@@ -14,6 +14,7 @@ struct store {
 	struct root *root;
 	struct names names;
 	struct arena arena;
+	const char *cwd;        /* where relative paths of the command line start */
 	struct name_map facts;  /* canonical path of ld.so -> struct ld_facts */
 	struct name_map caches; /* path -> struct store_cache */
 	struct name_map symbols; /* canonical path -> struct symbol_table */

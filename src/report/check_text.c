@@ -74,7 +74,7 @@ static void put_does(struct text *t, const struct path *path, const struct targe
 			fprintf(t->stream, "%s%s", n++ ? ", " : "; ", words[i]);
 }
 
-static void put_passed_over(struct text *t, const struct lookup *l, bool with_name)
+static void put_passed_over(struct text *t, const struct lookup *l)
 {
 	size_t i;
 
@@ -82,7 +82,6 @@ static void put_passed_over(struct text *t, const struct lookup *l, bool with_na
 		if (l->candidate.at[i].taken)
 			continue;
 		fputs("       passed over ", t->stream);
-		(void)with_name;
 		text_candidate(t, &l->candidate.at[i]);
 	}
 }
@@ -127,12 +126,14 @@ static void put_path(struct text *t, const struct path *path, size_t number, con
 			  : o && !o->missing ? o->path : "cannot open shared object file");
 		fputc('\n', t->stream);
 	}
-	put_passed_over(t, path->lookup, false);
-	for (i = 0; i < path->tried.n && path->tried.at[i] != path->lookup; i++) {
-		fputs("       tried before: ", t->stream);
+	put_passed_over(t, path->lookup);
+	for (i = 0; in && i < path->tried.n && path->tried.at[i]->event < path->lookup->event; i++) {
+		fputs("       tried before, in vain: ", t->stream);
 		text_name(t, path->tried.at[i]->request);
 		fputc('\n', t->stream);
 	}
+	if (!in && path->tried.n)
+		fprintf(t->stream, "       nor do the %zu other names open that it tries\n", path->tried.n);
 }
 
 static void put_instance(struct text *t, const struct instance *in)
@@ -171,7 +172,8 @@ static void put_finding(struct text *t, const struct finding *f)
 	for (i = 0; i < f->fixes.n; i++) {
 		fputs(i ? "   or: " : "  fix: ", t->stream);
 		text_name(t, f->fixes.at[i].command);
-		fprintf(t->stream, "    (simulated: verdict %s)\n", verdict_name(f->fixes.at[i].after));
+		fprintf(t->stream, "    (simulated: verdict %s%s%s)\n", verdict_name(f->fixes.at[i].after),
+			f->fixes.at[i].version ? ", " : "", f->fixes.at[i].version ? f->fixes.at[i].version : "");
 	}
 }
 

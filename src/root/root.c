@@ -292,6 +292,18 @@ int root_lookup(struct root *r, const char *path, struct root_file **file)
 	return a->error;
 }
 
+const char *root_link_target(struct root *r, const char *path)
+{
+	struct answer *parent = resolve(r, parent_of(r, path), 0);
+	char target[PATH_MAX];
+	struct stat st;
+
+	if (parent->error || !S_ISDIR(parent->file->mode) ||
+	    look(r, join(r, parent->file->real, strrchr(path, '/') + 1), &st, target) || !target[0])
+		return NULL;
+	return names_add(r->names, target);
+}
+
 bool root_is_directory(struct root *r, const char *path)
 {
 	struct answer *a = resolve(r, path, 0);

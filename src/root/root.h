@@ -45,6 +45,10 @@ const char *root_prefix(const struct root *r);
  * the file, or a negative errno; nothing is opened. */
 int root_lookup(struct root *r, const char *path, struct root_file **file);
 
+/* The target of the symbolic link at PATH (absolute, interned), which need not
+ * lead anywhere; NULL if PATH itself is no link. */
+const char *root_link_target(struct root *r, const char *path);
+
 /* Is PATH (absolute, interned) a directory, as stat() would say? */
 bool root_is_directory(struct root *r, const char *path);
 

@@ -60,27 +60,35 @@ static const char *last_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The verdict with what is supposed now; -1 after an error. */
-static int try(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
+static int newest(const struct run *r)
+{
+	int highest = 0, code;
+	size_t i;
+
+	for (i = 0; i < r->instances.n; i++)
+		if ((code = data_version_code(r->instances.at[i]->surface->version)) > highest)
+			highest = code;
+	return highest;
+}
+
+/* Simulates R's plan again with what is supposed now, and keeps COMMAND if that
+ * ends at one copy which is no older than what was there.  Returns -1 after an
+ * error. */
+static int try(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
+	       const char *command, struct error *e)
 {
 	struct run *again = run_new(plan, r->surfaces, cpu, e);
-	int verdict;
+	struct fix fix = {.command = command};
 
 	if (!again)
 		return -1;
-	verdict = (int)again->verdict;
-	run_free(again);
-	return verdict;
-}
-
-static void keep(struct run *r, struct finding *f, const char *command, int verdict)
-{
-	struct fix fix = {command, (enum verdict)verdict};
-
-	/* Only what ends at one copy is a fix; better is not good. */
-	if (fix.after == VERDICT_ONE && f->fixes.n < FIXES_MOST)
+	fix.after = again->verdict;
+	if (again->instances.n == 1)
+		fix.version = again->instances.at[0]->surface->version;
+	if (fix.after == VERDICT_ONE && newest(again) >= newest(r) && f->fixes.n < FIXES_MOST)
 		vec_push(&f->fixes, fix);
-	(void)r;
+	run_free(again);
+	return 0;
 }
 
 /* A name that is asked for is missing beside a copy that other paths reach:
@@ -91,7 +99,7 @@ static int try_link(struct run *r, struct finding *f, const struct plan *plan, c
 	struct root *root = r->surfaces->store->root;
 	const char *directory = directory_of(r, copy->path), *link, *target = last_of(copy->path), *canonical;
 	struct root_file *there;
-	int verdict;
+	int result;
 
 	if (strchr(path->request, '/') || copy->path[0] != '/')
 		return 0;
@@ -100,13 +108,12 @@ static int try_link(struct run *r, struct finding *f, const struct plan *plan, c
 	    root_lookup(root, names_add(&r->surfaces->store->names, directory), &there))
 		return 0;
 	canonical = arena_printf(&r->arena, "%s/%s", there->real[1] ? there->real : "", path->request);
+	result = root_link_target(root, link) != NULL; /* dangling: it has to be replaced */
 	root_suppose_link(root, canonical, target);
-	verdict = try(r, plan, cpu, e);
+	result = try(r, f, plan, cpu, arena_printf(&r->arena, "ln -s%s %s %s", result ? "fn" : "", quoted(r, target),
+						   quoted(r, link)), e);
 	root_suppose_nothing(root);
-	if (verdict < 0)
-		return -1;
-	keep(r, f, arena_printf(&r->arena, "ln -s %s %s", quoted(r, target), quoted(r, link)), verdict);
-	return 0;
+	return result;
 }
 
 static int try_links(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu, struct error *e)
@@ -121,7 +128,19 @@ static int try_links(struct run *r, struct finding *f, const struct plan *plan, 
 	return 0;
 }
 
-/* A directory that has every name, put first. */
+static bool is_system_directory(const struct run *r, const char *directory)
+{
+	const struct ld_facts *facts = r->sequence.process->facts;
+	size_t i, n = strlen(directory);
+
+	for (i = 0; i < facts->n_system_dir; i++)
+		if (!strncmp(facts->system_dir[i], directory, n) && !strcmp(facts->system_dir[i] + n, "/"))
+			return true;
+	return false;
+}
+
+/* A directory that has every name, put first; not a default directory, which
+ * would bring everything else that is in it. */
 static int try_library_paths(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
 			     struct error *e)
 {
@@ -130,14 +149,14 @@ static int try_library_paths(struct run *r, struct finding *f, const struct plan
 	for (i = 0; i < r->instances.n; i++) {
 		struct plan changed = *plan;
 		const char *directory = directory_of(r, r->instances.at[i]->object->path);
-		int verdict;
 
+		if (is_system_directory(r, directory))
+			continue;
 		changed.library_path = plan->library_path && *plan->library_path
 			? arena_printf(&r->arena, "%s:%s", directory, plan->library_path) : directory;
-		verdict = try(r, &changed, cpu, e);
-		if (verdict < 0)
+		if (try(r, f, &changed, cpu, arena_printf(&r->arena, "export LD_LIBRARY_PATH=%s",
+							  quoted(r, changed.library_path)), e) < 0)
 			return -1;
-		keep(r, f, arena_printf(&r->arena, "export LD_LIBRARY_PATH=%s", quoted(r, changed.library_path)), verdict);
 	}
 	return 0;
 }

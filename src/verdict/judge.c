@@ -121,7 +121,7 @@ static void judge_visibility(struct run *r, const struct plan *plan)
 
 	for (i = 0; i < p->ns.n; i++)
 		for (o = process_first(p, i); o; o = o->next)
-			if (o->file && o->elf && o->how != HOW_INTERP)
+			if (p->started && o->file && o->elf && o->how != HOW_INTERP)
 				judge_hidden(r, o);
 	if ((plan->audit && *plan->audit && !r->sequence.setup.secure) || p->exe->elf->audit || p->exe->elf->depaudit) {
 		consider(r, VERDICT_UNSURE);

@@ -41,7 +41,8 @@ struct path {
 
 struct fix {
 	const char *command;
-	enum verdict after; /* of the same run with the fix in place */
+	enum verdict after;  /* of the same run with the fix in place */
+	const char *version; /* of the copy that is left, if it is one */
 };
 
 struct finding {

@@ -12,6 +12,11 @@ case.yaml:
       objects: [/app/prog, /a/libx.so]      the link map at the end, in order
       absent: [/b/libx.so]                  optional: not mapped
       events: [ok, "null", error text]      see below
+      bindings:             optional: who provides what
+        /a/shim.so alpha: /a/libn.so            in every way that it is used
+        /a/shim.so alpha data: /app/prog        as `plt`, `data` or `copy` only
+        /a/shim.so beta call: null              `call`: lazily; `load`: while loading
+    expect_now: {...}       optional: the same under LD_BIND_NOW=1
 
 `objects` is compared without the driver, libc and the loader unless the list
 names one of them.  An event is `ok`, a path that the handle must have, `null`
@@ -118,9 +123,22 @@ def _judge_event(number: int, wanted: str, outcome: Dict[str, Any], exe: str) ->
     return [] if result == "null" and error and re.search(wanted, error) else [shown]
 
 
-def judge_reality(case: Case, real: Dict[str, Any], system: System) -> List[str]:
-    """How the real loader differs from what the case says."""
-    expect, exe = case.data["expect"], case.universe["exe"]
+def _judge_binding(text: str, wanted: Optional[str], real: Dict[str, Any], exe: str) -> List[str]:
+    """`text`: OBJECT SYMBOL [class or when]..."""
+    path, symbol, *words = text.split()
+    matching = [b for b in real["bindings"] if (b["object"] or exe) == path
+                and b["symbol"] == symbol and all(w in (b["class"], b["when"]) for w in words)]
+    if not matching:
+        return ["binding: there is no %s" % text]
+    providers = {exe if b["to"] == "" else b["to"] for b in matching}
+    return [] if providers == {wanted} else ["binding: %s: wanted %s, real %s" % (
+        text, wanted, ", ".join(str(p) for p in providers))]
+
+
+def judge_reality(case: Case, real: Dict[str, Any], system: System,
+                  key: str = "expect") -> List[str]:
+    """How the real loader differs from what the case says under `key`."""
+    expect, exe = case.data[key], case.universe["exe"]
     start, wanted = real["start"], str(expect.get("start", "ok"))
     found: List[str] = []
     if wanted == "ok" and not start["ok"]:
@@ -148,4 +166,6 @@ def judge_reality(case: Case, real: Dict[str, Any], system: System) -> List[str]
         found.append("events: %d in the universe, %d expected" % (len(real["events"]), len(events)))
     for number, (wanted, outcome) in enumerate(zip(events, real["events"]), 1):
         found += _judge_event(number, wanted, outcome, exe)
+    for text, wanted in expect.get("bindings", {}).items():
+        found += _judge_binding(text, wanted, real, exe)
     return found

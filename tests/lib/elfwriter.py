@@ -36,8 +36,10 @@ MACHINE = {"x86_64": 62, "aarch64": 183, "i386": 3, "riscv": 243, "ppc64": 21,
            "s390": 22, "arm": 40}
 BIND = {"local": 0, "global": 1, "weak": 2, "unique": 10}
 TYPE = {"notype": 0, "object": 1, "func": 2, "tls": 6, "ifunc": 10}
+# The resolver returns the address of the "ret" behind it.
+IFUNC_CODE = bytes.fromhex("488d0501000000c3c3")
 VISIBILITY = {"default": 0, "internal": 1, "hidden": 2, "protected": 3}
-RELOC = {"64": 1, "GLOB_DAT": 6, "JUMP_SLOT": 7, "RELATIVE": 8}
+RELOC = {"64": 1, "COPY": 5, "GLOB_DAT": 6, "JUMP_SLOT": 7, "RELATIVE": 8}
 
 DT = {name: value for value, name in enumerate(
     "NULL NEEDED PLTRELSZ PLTGOT HASH STRTAB SYMTAB RELA RELASZ RELAENT STRSZ "
@@ -73,7 +75,10 @@ class Symbol:
     """One entry of the dynamic symbol table.
 
     A defined function carries its machine code, a defined object its data,
-    both as `content`.  `default` is the difference between f@@V and f@V.
+    both as `content`; an object with the content "self" holds its own address,
+    so that a copy of it (COPY) tells where it came from.  `default` is the
+    difference between f@@V and f@V.  `canonical`: undefined, but with the address
+    of its PLT stub as value, as in a program that was not compiled as PIC.
     """
     name: str
     bind: str = "global"
@@ -83,16 +88,18 @@ class Symbol:
     version: Optional[str] = None
     version_file: Optional[str] = None      # of an undefined symbol: whose version
     default: bool = True
-    content: Union[bytes, Sequence[Piece], None] = None
+    content: Union[bytes, str, Sequence[Piece], None] = None
     size: Optional[int] = None
     value: Optional[int] = None             # instead of content: this address
+    canonical: bool = False
 
 
 @dataclass
 class Reloc:
     """A relocation; each gets a GOT slot of its own.  `kind`: see RELOC.
 
-    JUMP_SLOT slots start at a PLT stub, so that lazy binding works.
+    JUMP_SLOT slots start at a PLT stub, so that lazy binding works.  The place of
+    a COPY is not its slot but its symbol, which this object has to define.
     """
     kind: str
     symbol: Optional[str] = None
@@ -243,11 +250,11 @@ class _Builder:
                      for n, v in names)]
         seen = set()
         undefined = []
-        for symbol in [s for s in elf.symbols if not s.defined] + extra:
+        for symbol in [s for s in elf.symbols if not s.defined and not s.canonical] + extra:
             if (symbol.name, symbol.version) not in seen:
                 seen.add((symbol.name, symbol.version))
                 undefined.append(symbol)
-        defined = [s for s in elf.symbols if s.defined]
+        defined = [s for s in elf.symbols if s.defined or s.canonical]
         self.buckets = max(1, len(defined) // 3)
         hashes = {id(s): gnu_hash(s.name.encode()) for s in defined}
         defined.sort(key=lambda s: hashes[id(s)] % self.buckets)
@@ -263,18 +270,23 @@ class _Builder:
         """Code to the text segment, data of objects to the data segment."""
         self.data = bytearray()
         self.values: List[Tuple[int, int, bool]] = []   # value, size, in data
+        self.own_addresses: List[int] = []              # of data that holds its address
         for symbol in self.symbols:
             if not symbol.defined:
                 self.values.append((0, symbol.size or 0, False))
             elif symbol.value is not None:
                 self.values.append((symbol.value, symbol.size or 0, False))
             elif symbol.type in ("object", "tls"):
-                content = bytes(symbol.content or b"\0" * 8)
+                to_itself = symbol.content == "self"
+                content = b"\0" * 8 if to_itself else bytes(symbol.content or b"\0" * 8)
                 self.data += b"\0" * (-len(self.data) % 8)
+                if to_itself:
+                    self.own_addresses.append(len(self.data))
                 self.values.append((len(self.data), symbol.size or len(content), True))
                 self.data += content
             else:
-                content = symbol.content if symbol.content is not None else b"\xc3"
+                content = symbol.content if symbol.content is not None else \
+                    IFUNC_CODE if symbol.type == "ifunc" else b"\xc3"
                 offset = self.put_pieces(content)
                 size = len(self.text) - offset
                 self.values.append((offset, symbol.size or size, False))
@@ -372,14 +384,16 @@ class _Builder:
     def plt(self) -> None:
         """One stub a JUMP_SLOT: push its index, go to the loader's resolver."""
         self.stubs: List[int] = []
+        self.stub_of: Dict[Optional[str], int] = {}
         jumps = [r for r in self.elf.relocs if r.kind == "JUMP_SLOT"]
         if not jumps:
             return
         head = self.put_pieces([b"\xff\x35", ("slot", 1), b"\xff\x25", ("slot", 2)])
-        for number, _ in enumerate(jumps):
+        for number, jump in enumerate(jumps):
             stub = self.put(b"\x68" + struct.pack("<i", number) + b"\xe9", 16)
             self.text += struct.pack("<i", head - (stub + 10))
             self.stubs.append(stub)
+            self.stub_of.setdefault(jump.symbol, stub)
 
     def notes(self) -> None:
         elf = self.elf
@@ -436,10 +450,10 @@ class _Builder:
         symentsize = 24 if self.wide else 16
         relaentsize = 24
         plt_relocs = [r for r in elf.relocs if r.kind == "JUMP_SLOT"]
-        other_relocs = [r for r in elf.relocs if r.kind != "JUMP_SLOT"]
+        n_other = len(elf.relocs) - len(plt_relocs) + len(self.own_addresses)
         rela = symtab + symentsize * (len(self.symbols) + 1)
         rela += -rela % 8
-        jmprel = rela + relaentsize * len(other_relocs)
+        jmprel = rela + relaentsize * n_other
         text_end = jmprel + relaentsize * len(plt_relocs)
 
         tags = list(self.tags)
@@ -448,8 +462,8 @@ class _Builder:
         # the data segment: dynamic, three reserved slots, slots, data
         data_offset = text_end + (-text_end % 16)
         shift = PAGE + self.base
-        if other_relocs:
-            tags += [(DT["RELA"], self.base + rela), (DT["RELASZ"], relaentsize * len(other_relocs)),
+        if n_other:
+            tags += [(DT["RELA"], self.base + rela), (DT["RELASZ"], relaentsize * n_other),
                      (DT["RELAENT"], relaentsize)]
         if plt_relocs:
             tags += [(DT["JMPREL"], self.base + jmprel), (DT["PLTREL"], DT["RELA"]),
@@ -505,9 +519,13 @@ class _Builder:
         elf = self.elf
         self.text += b"\0" * (symtab - len(self.text))
         self.text += b"\0" * (24 if self.wide else 16)
+        addresses = [0]
         for symbol, (value, size, in_data) in zip(self.symbols, self.values):
-            if symbol.defined and symbol.value is None:
+            if symbol.canonical:
+                value = self.stub_of[symbol.name] + self.base
+            elif symbol.defined and symbol.value is None:
                 value += symbol_data + shift if in_data else self.base
+            addresses.append(value)
             info = BIND[symbol.bind] << 4 | TYPE[symbol.type]
             section = 1 if symbol.defined else 0
             name, other = self.strings.add(symbol.name), VISIBILITY[symbol.visibility]
@@ -517,10 +535,13 @@ class _Builder:
                 self.text += self.pack("IIIBBH", name, value, size, info, other, section)
         self.text += b"\0" * (rela - len(self.text))
         first, last = b"", b""
+        for offset in self.own_addresses:
+            place = symbol_data + offset + shift
+            first += struct.pack("<QQq", place, RELOC["RELATIVE"], place)
         for number, reloc in enumerate(elf.relocs):
             index = self.index[(reloc.symbol, reloc.version)] if reloc.symbol else 0
-            packed = struct.pack("<QQq", slots + 8 * number + shift,
-                                 index << 32 | RELOC[reloc.kind], reloc.addend)
+            place = addresses[index] if reloc.kind == "COPY" else slots + 8 * number + shift
+            packed = struct.pack("<QQq", place, index << 32 | RELOC[reloc.kind], reloc.addend)
             if reloc.kind == "JUMP_SLOT":
                 last += packed
             else:

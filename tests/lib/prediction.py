@@ -49,7 +49,8 @@ def event_argument(event: Dict[str, Any], exe: str) -> str:
 
 def command(tool: str, root: Root, events: List[Dict[str, Any]]) -> List[str]:
     universe = root.universe
-    result = [tool, "tree", "-f", "json", "--root", root.path, "--hwcaps", "auto", "--clean-env"]
+    result = [tool, "tree", "-f", "json", "--root", root.path, "--hwcaps", "auto", "--clean-env",
+              "--bindings"]
     for name, value in universe.get("env", {}).items():
         result += ["--env", "%s=%s" % (name, value)]
     if universe.get("cwd", "/") != "/":
@@ -139,11 +140,62 @@ def compare_maps(label: str, root: Root, real: List[Dict[str, Any]],
     return found
 
 
+Bindings = Dict[Tuple[str, str, str], List[Tuple[Optional[str], str]]]
+
+
+def real_bindings(real: Dict[str, Any], exe: str) -> Bindings:
+    """(object, symbol, class) -> [(provider, when)...], each pair once, sorted.  There is more
+    than one pair where an object has several symbols of that name, by version."""
+    found: Bindings = {}
+    for entry in real["bindings"]:
+        to = exe if entry["to"] == "" else entry["to"]
+        found.setdefault((entry["object"] or exe, entry["symbol"], entry["class"]), []) \
+            .append((to, entry["when"]))
+    return _sorted(found)
+
+
+def predicted_bindings(run: Dict[str, Any], ours: List[str]) -> Bindings:
+    """The same of the tool's report, for the objects `ours`."""
+    paths = {o["id"]: _name_of(o, "path") for o in run["objects"] if o.get("namespace", 0) == 0}
+    found: Bindings = {}
+    for entry in run["bindings"]:
+        path = paths.get(entry["object"], "object %s" % entry["object"])
+        if path in ours:
+            to = entry["to"]
+            found.setdefault((path, _name_of(entry, "symbol"), entry["class"]), []).append(
+                (None if to is None else paths.get(to, "object %s" % to), entry["when"]))
+    return _sorted(found)
+
+
+def _sorted(bindings: Bindings) -> Bindings:
+    return {key: sorted(set(pairs), key=lambda pair: (pair[0] or "", pair[1]))
+            for key, pairs in bindings.items()}
+
+
+def show_binding(key: Tuple[str, str, str], pairs: Optional[List]) -> str:
+    where = "no such binding" if pairs is None else \
+        " and ".join("%s at %s" % (to or "nothing", when) for to, when in pairs)
+    return "%s %s (%s) -> %s" % (*key, where)
+
+
+def compare_bindings(real: Dict[str, Any], run: Dict[str, Any], exe: str) -> List[str]:
+    theirs = real_bindings(real, exe)
+    ours = predicted_bindings(run, [path or exe for path in real["ours"]])
+    found = []
+    for key in sorted(set(theirs) | set(ours)):
+        if theirs.get(key) != ours.get(key):
+            found += ["binding: real " + show_binding(key, theirs.get(key)),
+                      "binding: tool " + show_binding(key, ours.get(key))]
+    return found
+
+
 def loader_broke(real: Dict[str, Any]) -> bool:
     """The loader itself crashed, hung or hit an assertion: nothing to agree with."""
     start = real["start"]
     if not start["ok"]:
         return start["how"] in ("signal", "timeout") or "Inconsistency detected" in start["why"]
+    if "Inconsistency detected" in real["stderr"]:      # in one of the late calls
+        return True
     return any(event["result"] in ("crash", "timeout") for event in real["events"])
 
 
@@ -191,6 +243,8 @@ def differences(root: Root, real: Dict[str, Any], run: Dict[str, Any],
     if not dead:
         found += compare_maps("maps", root, _real_maps(real["maps"], universe["exe"]),
                               _predicted_maps(run, 0))
-    # Hook: symbol bindings.  The driver would report them as real["bindings"],
-    # the tool as run["bindings"]; compare them here.
+    if not dead and not found:      # bindings of another link map say nothing
+        if not real["complete"]:
+            return ["bindings: the driver died: %s" % real["stderr"]]
+        found += compare_bindings(real, run, universe["exe"])
     return found

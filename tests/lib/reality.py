@@ -185,10 +185,13 @@ def interpret(report: bytes, stderr: str, status: int, late: bool, count: int) -
      "stderr": text, "maps": [{"path", "dev", "ino"}...] at the end, "start_maps": as "maps",
      "events": [{"result": "ok|null|no-caller|crash|timeout|unreached", "object", "error",
                 "caller"}...]}; `caller` is the realname that "#N" came to mean.
+     "bindings": [{"object", "symbol", "class": "plt|data|copy", "to": path or None,
+                   "when": "load|call"}...] of the objects named in "ours"; "complete": whether
+     that list is}
     """
     documents = [json.loads(line) for line in report.split(b"\n") if line.endswith(b"}")]
     result: Dict[str, Any] = {"start": {"ok": True}, "maps": [], "start_maps": [], "events": [],
-                              "stderr": stderr}
+                              "ours": [], "bindings": [], "complete": False, "stderr": stderr}
     if late:
         how, why = "timeout", "no end before the deadline"
     elif os.WIFSIGNALED(status):
@@ -203,6 +206,15 @@ def interpret(report: bytes, stderr: str, status: int, late: bool, count: int) -
             caller = _name(document["caller"])
         elif "maps" in document:
             result["maps"] = _maps(document["maps"])
+        elif "ours" in document:
+            result["ours"] = [result["maps"][obj]["path"] for obj in document["ours"]]
+        elif "end" in document:
+            result["complete"] = True
+        elif "binding" in document:
+            obj, symbol, kind, to, when = document["binding"]
+            result["bindings"].append({
+                "object": result["maps"][obj]["path"], "symbol": _name(symbol), "class": kind,
+                "to": None if to is None else result["maps"][to]["path"], "when": when})
         else:
             event = {"result": document["event"], "object": _name(document.get("object")),
                      "error": _name(document.get("error")), "caller": caller}

@@ -23,6 +23,11 @@ A universe is plain data (YAML or JSON):
     events:
       - {open: libx.so, from: /a/liby.so, flags: "now,local"}
 
+Symbols of an object come in a short form:
+
+    defines: [alpha, "beta@V1 weak", "gamma@@V2 protected object"]   see `definition`
+    uses: [alpha, "beta@V1 from:libx.so data", "gamma weak"]         see `use`
+
 Any file may carry `mode`; a link may be `early`, that is made before the
 system's files (/lib -> usr/lib).  `Root` turns a universe into a directory.
 
@@ -77,6 +82,7 @@ STRING_TAGS = (("soname", "SONAME"), ("rpath", "RPATH"), ("runpath", "RUNPATH"),
 DIRECT_KEYS = ("kind", "machine", "bits", "endian", "verdefs", "verneeds", "hash", "interp",
                "isa_needed", "stack", "sections", "pad_to", "truncate", "patch")
 OBJECT_KEYS = set(DIRECT_KEYS) | {"needed", "dynamic", "flags", "flags_1", "symbols", "relocs",
+                                  "defines", "uses", "symbolic", "bind_now",
                                   "broken", "rodata", "build_id", "abi_tag"} \
     | {key for key, _ in STRING_TAGS}
 OTHER_KEYS = {"symlink", "hardlink", "copy", "dir", "fifo", "text", "mode", "early"}
@@ -100,6 +106,9 @@ def object_elf(spec: Dict[str, Any], system: System, is_exe: bool = False) -> El
             dynamic += [(tag, value) for value in as_list(spec.get(key, []))]
     if "flags" in spec:
         dynamic.append(("FLAGS", as_list(spec["flags"])))
+    for key, tag in (("symbolic", "SYMBOLIC"), ("bind_now", "BIND_NOW")):
+        if spec.get(key):
+            dynamic.append((tag, 0))
     flags_1 = as_list(spec.get("flags_1", []))
     elf = Elf(dynamic=dynamic)
     for key in DIRECT_KEYS:
@@ -110,6 +119,9 @@ def object_elf(spec: Dict[str, Any], system: System, is_exe: bool = False) -> El
     elf.symbols = [symbol(s) for s in spec.get("symbols", [])]
     elf.relocs = [Reloc(**r) if isinstance(r, dict) else Reloc(*as_list(r))
                   for r in spec.get("relocs", [])]
+    elf.symbols += [definition(text) for text in as_list(spec.get("defines", []))]
+    for text in as_list(spec.get("uses", [])):
+        use(elf, text)
     elf.rodata = [text.encode() for text in spec.get("rodata", [])]
     if "build_id" in spec:
         elf.build_id = bytes.fromhex(spec["build_id"])
@@ -146,6 +158,69 @@ def symbol(spec: Any) -> Symbol:
     name, at, version = spec.partition("@")
     return Symbol(name, version=version.lstrip("@") or None,
                   default=not at or version.startswith("@"))
+
+
+def definition(text: str) -> Symbol:
+    """One of `defines`: "NAME[@VERSION|@@VERSION] WORD..."; words are a binding, a type and a
+    visibility as in elfwriter.py."""
+    name, *words = text.split()
+    result = symbol(name)
+    for word in words:
+        if word in elfwriter.BIND:
+            result.bind = word
+        elif word in elfwriter.TYPE:
+            result.type = word
+        elif word in elfwriter.VISIBILITY:
+            result.visibility = word
+        else:
+            raise ValueError("defines: %s: unknown word %s" % (text, word))
+    if result.type == "object":
+        result.content = "self"
+    return result
+
+
+USES = {"call": "JUMP_SLOT", "data": "GLOB_DAT", "word": "64", "copy": "COPY"}
+
+
+def use(elf: Elf, text: str) -> None:
+    """One of `uses`: "NAME[@VERSION] WORD...".  Words: how it is used (USES; default: call),
+    `weak`, `object`, `canonical`, `from:FILE` with a version.  What the object defines itself
+    is used as such; the words then only say how."""
+    name, *words = text.split()
+    wanted = symbol(name)
+    wanted.defined, wanted.type, kind = False, "func", "JUMP_SLOT"
+    for word in words:
+        if word in USES:
+            kind = USES[word]
+        elif word == "weak":
+            wanted.bind = "weak"
+        elif word == "canonical":
+            wanted.canonical = True
+        elif word == "object":
+            wanted.type = "object"
+        elif word.startswith("from:"):
+            wanted.version_file = word[5:]
+        else:
+            raise ValueError("uses: %s: unknown word %s" % (text, word))
+    known = any(s.name == wanted.name and wanted.version in (None, s.version) for s in elf.symbols)
+    if kind == "COPY" and not known:
+        wanted.defined, wanted.type, wanted.content = True, "object", b"\0" * 8
+    if not known:
+        elf.symbols.append(wanted)
+    reloc = Reloc(kind, wanted.name, wanted.version)
+    if reloc not in elf.relocs:
+        elf.relocs.append(reloc)
+
+
+def has_symbols(universe: Dict[str, Any]) -> bool:
+    """Does anything here refer to symbols?"""
+    return any(isinstance(spec, dict) and ("uses" in spec or "relocs" in spec)
+               for spec in universe.get("files", {}).values())
+
+
+def bound_now(universe: Dict[str, Any]) -> Dict[str, Any]:
+    """The same with LD_BIND_NOW=1 in its environment."""
+    return {**universe, "env": {**universe.get("env", {}), "LD_BIND_NOW": "1"}}
 
 
 def normalise_cache(cache: Any) -> Dict[str, Any]:

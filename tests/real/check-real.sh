@@ -140,20 +140,13 @@ trace() {
         sed 's/^[[:space:]]*//; s/ (0x[0-9a-f]*)$//' || true
 }
 
-# Empty libraries in place of the CUDA libraries that torch's other dependencies bring: only their names matter here.
+# Libraries in place of the CUDA libraries that torch's other dependencies bring, in the directory where those would be.
 add_stand_ins() {
-    local lib=$1 directory=$2 name missing
+    local lib=$1 directory=$2 names objects
 
-    mkdir -p "$directory"
-    while missing=$(trace "$lib" '' | sed -n 's/ => not found$//p' | sort -u) && [[ -n $missing ]]; do
-        for name in $missing; do
-            if [[ -e $directory/$name ]]; then
-                echo "check-real.sh: the loader does not find $name in $directory" >&2
-                return 1
-            fi
-            gcc -shared -fPIC -x c /dev/null -Wl,-soname,"$name" -o "$directory/$name"
-        done
-    done
+    mapfile -t names < <(trace "$lib" '' | sed -n 's/ => not found$//p' | sort -u)
+    mapfile -t objects < <(trace "$lib" '' | sed -n 's/^.* => \(\/.*\)/\1/p' | sort -u)
+    python3 "$here/stand_ins.py" "$directory" "${names[@]}" -- "$lib" "${objects[@]}"
 }
 
 check_torch() {
@@ -167,13 +160,19 @@ check_torch() {
     lib=$site/torch/lib/libtorch_cuda.so
     nccl=$(realpath "$site/nvidia/nccl/lib/libnccl.so.2")
     add_stand_ins "$lib" "$site/nvidia/cu13/lib"
+    text=$(LD_TRACE_LOADED_OBJECTS=1 LD_WARN=yes LD_BIND_NOW=yes "$interp" "$lib" 2>&1 |
+        grep -E 'not found|undefined symbol|no version' || true)
+    is "torch $torch: the real loader could bind everything" "" "$text"
 
     text=$(readelf -dW "$lib")
     is "torch $torch: libtorch_cuda.so carries DT_RPATH, no DT_RUNPATH" "1 0" \
         "$(grep -c '(RPATH)' <<<"$text" || true) $(grep -c '(RUNPATH)' <<<"$text" || true)"
 
     for path in "" "$decoy"; do
-        text="torch $torch, LD_LIBRARY_PATH=${path:+decoy with $older}"
+        text="torch $torch, no LD_LIBRARY_PATH"
+        if [[ -n $path ]]; then
+            text="torch $torch, LD_LIBRARY_PATH with a decoy of $older"
+        fi
         is "$text: the real loader takes the wheel's NCCL" "$nccl" \
             "$(realpath "$(trace "$lib" "$path" | sed -n 's/^libnccl\.so\.2 => //p')")"
         ask "$text" any check --clean-env ${path:+--library-path "$path"} "$lib"
