@@ -95,6 +95,8 @@ static void put_target(const struct target *t, int index)
 		fputs(", ", stdout);
 		put_text(t->symbols[i].since);
 		fputs(", ", stdout);
+		put_text(t->symbols[i].until);
+		fputs(", ", stdout);
 		put_text(t->symbols[i].does);
 		printf(", %s},\n", t->symbols[i].unchecked ? "true" : "false");
 	}

@@ -16,6 +16,7 @@
 struct target_symbol {
 	const char *name;
 	const char *since; /* first version that exports it, "2.18.1"; NULL = all that count */
+	const char *until; /* last that does; NULL = it has not gone */
 	const char *does;  /* "mints-id", "makes-comm", "uses-comm", "allocates"; NULL = none of these */
 	bool unchecked;    /* takes a communicator without looking whose it is */
 };

@@ -13,6 +13,7 @@ static const cyaml_schema_value_t text = {
 static const cyaml_schema_field_t symbol_fields[] = {
 	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target_symbol, name, 1, 128),
 	CYAML_FIELD_STRING_PTR("since", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, since, 1, 32),
+	CYAML_FIELD_STRING_PTR("until", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, until, 1, 32),
 	CYAML_FIELD_STRING_PTR("does", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_symbol, does, 1, 32),
 	CYAML_FIELD_BOOL("unchecked", CYAML_FLAG_OPTIONAL, struct target_symbol, unchecked),
 	CYAML_FIELD_END

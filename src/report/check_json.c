@@ -1,5 +1,7 @@
 #include "report/check.h"
 
+#include "verdict/crossings.h"
+
 #include <errno.h>
 
 static const char *candidate_code(const struct candidate *c)
@@ -128,6 +130,58 @@ static json_t *json_finding(const struct finding *f)
 	return j;
 }
 
+static json_t *json_bindings(const struct run *r)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < r->bindings.n; i++) {
+		const struct api_binding *b = r->bindings.at[i];
+		json_t *j = json_object();
+
+		json_object_set_new(j, "object", json_integer(b->object->id));
+		json_object_set_new(j, "symbol", json_string(b->symbol));
+		json_object_set_new(j, "version", json_null()); /* the API has no symbol versions */
+		json_object_set_new(j, "to", b->to ? json_integer(b->to->id) : json_null());
+		json_object_set_new(j, "instance", b->instance ? json_integer(b->instance->id) : json_null());
+		json_object_set_new(j, "when", json_string(b->at_call ? "call" : "load"));
+		json_array_append_new(list, j);
+	}
+	return list;
+}
+
+static json_t *json_crossings(const struct run *r)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < r->crossings.n; i++) {
+		const struct crossing *c = r->crossings.at[i];
+		json_t *j = json_object();
+
+		json_object_set_new(j, "kind", json_string(crossing_kind_name(c->kind)));
+		json_object_set_new(j, "symbol", json_string(c->symbol));
+		json_object_set_new(j, "from", json_integer(c->from->id));
+		json_object_set_new(j, "to", json_integer(c->to->id));
+		json_object_set_new(j, "phase", json_string(phase_name(c->phase)));
+		json_object_set_new(j, "outcome", json_string(outcome_name(c->outcome)));
+		json_object_set_new(j, "effect", json_string(c->effect));
+		json_object_set_new(j, "when", json_string(c->at_call ? "call" : "load"));
+		json_array_append_new(list, j);
+	}
+	return list;
+}
+
+static json_t *json_outcome(const struct run *r)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "phase", json_string(phase_name(r->outcome->phase)));
+	json_object_set_new(j, "outcome", json_string(outcome_name(r->outcome->outcome)));
+	json_put_text(j, "effect", r->outcome->effect);
+	return j;
+}
+
 static json_t *json_run(const struct run *r)
 {
 	const struct target *t = r->surfaces->target;
@@ -153,8 +207,9 @@ static json_t *json_run(const struct run *r)
 		json_array_append_new(findings, json_finding(r->findings.at[i]));
 	json_object_set_new(j, "paths", paths);
 	json_object_set_new(j, "instances", instances);
-	json_object_set_new(j, "bindings", json_array());
-	json_object_set_new(j, "crossings", json_array());
+	json_object_set_new(j, "bindings", json_bindings(r));
+	json_object_set_new(j, "crossings", json_crossings(r));
+	json_object_set_new(j, "outcome", json_outcome(r));
 	json_object_set_new(j, "findings", findings);
 	return j;
 }

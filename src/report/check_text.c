@@ -1,5 +1,7 @@
 #include "report/check.h"
 
+#include "verdict/crossings.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -177,6 +179,22 @@ static void put_finding(struct text *t, const struct finding *f)
 	}
 }
 
+static void put_crossings(struct text *t, const struct run *r)
+{
+	size_t i;
+
+	if (!r->crossings.n)
+		return;
+	fputs("\ncrossings\n", t->stream);
+	for (i = 0; i < r->crossings.n; i++) {
+		const struct crossing *c = r->crossings.at[i];
+
+		fprintf(t->stream, "  %s of copy %u %s copy %u: %s  [%s: %s%s%s]\n", crossing_kind_name(c->kind), c->from->id,
+			c->kind == CROSS_SELF_CALL ? "runs in" : c->kind == CROSS_DATA ? "is that of" : "is used in",
+			c->to->id, c->symbol, phase_name(c->phase), outcome_name(c->outcome), *c->effect ? "; " : "", c->effect);
+	}
+}
+
 static void put_run(struct text *t, const struct run *r)
 {
 	const struct target *target = r->surfaces->target;
@@ -193,6 +211,7 @@ static void put_run(struct text *t, const struct run *r)
 		put_instance(t, r->instances.at[i]);
 	if (!r->instances.n)
 		fputs("  none\n", t->stream);
+	put_crossings(t, r);
 	if (r->findings.n)
 		fputc('\n', t->stream);
 	for (i = 0; i < r->findings.n; i++)

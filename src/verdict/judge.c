@@ -67,7 +67,7 @@ static void judge_copies(struct run *r)
 			run_add_finding(r, "version-disagrees", SEVERITY_WARNING, r->instances.at[i]->object,
 					arena_printf(&r->arena, "%s: %s", r->instances.at[i]->object->path,
 						     r->instances.at[i]->surface->disagreement));
-	if (r->instances.n < 2)
+	if (r->instances.n < 2 || r->verdict == VERDICT_CROSSED)
 		return;
 	consider(r, VERDICT_SPLIT);
 	text = xprintf("%zu copies of %s in one process", r->instances.n, t->name);
@@ -159,7 +159,6 @@ void judge_run(struct run *r, const struct plan *plan)
 {
 	size_t i;
 
-	r->verdict = VERDICT_ONE;
 	judge_life(r);
 	judge_copies(r);
 	for (i = 0; i < r->paths.n; i++)

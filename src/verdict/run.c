@@ -1,5 +1,6 @@
 #include "verdict/run.h"
 
+#include "verdict/crossings.h"
 #include "verdict/judge.h"
 
 #include <stdio.h>
@@ -26,18 +27,26 @@ bool path_uses(const struct path *p, unsigned k)
 	return p->surface->held[k] && !p->surface->defined[k];
 }
 
+static unsigned does_by_word(const char *word)
+{
+	return !word ? 0 : !strcmp(word, "mints-id") ? DOES_MINT : !strcmp(word, "makes-comm") ? DOES_MAKE
+		: !strcmp(word, "allocates") ? DOES_ALLOCATE : DOES_USE;
+}
+
+unsigned symbol_does(const struct target *t, const char *symbol)
+{
+	int k = target_symbol_index(t, symbol);
+
+	return k < 0 ? 0 : does_by_word(t->symbols[k].does);
+}
+
 unsigned path_does(const struct path *p, const struct target *t)
 {
 	unsigned does = 0, k;
 
-	for (k = 0; k < t->symbols_count; k++) {
-		const char *word = t->symbols[k].does;
-
-		if (!word || !path_uses(p, k))
-			continue;
-		does |= !strcmp(word, "mints-id") ? DOES_MINT : !strcmp(word, "makes-comm") ? DOES_MAKE
-			: !strcmp(word, "allocates") ? DOES_ALLOCATE : DOES_USE;
-	}
+	for (k = 0; k < t->symbols_count; k++)
+		if (path_uses(p, k))
+			does |= does_by_word(t->symbols[k].does);
 	return does;
 }
 
@@ -46,7 +55,7 @@ static const struct surface *surface(struct run *r, const struct object *o)
 	return surface_of(r->surfaces, o->file, o->elf);
 }
 
-static struct instance *instance_of(struct run *r, const struct object *o)
+struct instance *run_instance_of(const struct run *r, const struct object *o)
 {
 	size_t i;
 
@@ -87,14 +96,14 @@ static struct path *add_path(struct run *r, const struct object *requester, cons
 	path->how = l->how;
 	path->lookup = l;
 	path->surface = surface(r, requester);
-	path->instance = l->object ? instance_of(r, l->object) : NULL;
+	path->instance = l->object ? run_instance_of(r, l->object) : NULL;
 	vec_push(&r->paths, path);
 	return path;
 }
 
 static bool concerns_target(struct run *r, const struct lookup *l)
 {
-	return target_matches(r->surfaces->target, l->request) || (l->object && instance_of(r, l->object));
+	return target_matches(r->surfaces->target, l->request) || (l->object && run_instance_of(r, l->object));
 }
 
 /* Names that one consumer tries in turn are one path: the first that opened,
@@ -282,6 +291,8 @@ struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const st
 	}
 	collect_instances(r);
 	collect_paths(r);
+	r->verdict = VERDICT_ONE;
+	find_crossings(r);
 	judge_run(r, plan);
 	return r;
 }
@@ -299,6 +310,8 @@ void run_free(struct run *r)
 	vec_free(&r->paths);
 	vec_free(&r->instances);
 	vec_free(&r->findings);
+	vec_free(&r->bindings);
+	vec_free(&r->crossings);
 	sequence_free(&r->sequence);
 	arena_free(&r->arena);
 	free(r);

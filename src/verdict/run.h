@@ -59,6 +59,9 @@ struct run {
 	struct arena arena;
 	VEC(struct path *) paths;
 	VEC(struct instance *) instances;
+	VEC(struct api_binding *) bindings; /* every reference to the API but self-calls that stay */
+	VEC(struct crossing *) crossings;
+	struct first_trouble *outcome; /* what goes wrong first, if the paths are used as their symbols say */
 	VEC(struct finding *) findings;
 	enum verdict verdict;
 };
@@ -66,6 +69,9 @@ struct run {
 /* NULL after an error. */
 struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const struct cpu *cpu, struct error *e);
 void run_free(struct run *r);
+
+/* The copy that O is, or NULL. */
+struct instance *run_instance_of(const struct run *r, const struct object *o);
 
 struct finding *run_add_finding(struct run *r, const char *rule, enum severity severity,
 				const struct object *object, const char *message);
@@ -78,6 +84,7 @@ const char *severity_name(enum severity s);
 
 /* What a path does with the library: bits of DOES_*. */
 enum { DOES_MINT = 1, DOES_MAKE = 2, DOES_USE = 4, DOES_ALLOCATE = 8 };
+unsigned symbol_does(const struct target *t, const char *symbol);
 unsigned path_does(const struct path *p, const struct target *t);
 
 /* Is symbol K of the target used by the path? */

@@ -5,13 +5,10 @@ The aim is to meet the loader's rules often in combination, so names come from a
 small pool, directories are few, and most requests can be served somehow.  What makes
 start-up fail at once (junk files, missing dependencies) is rarer than what only
 changes the answer.
-
-Hook for symbol bindings: `decorate` is called on each finished universe with the
-same random source; it may add symbols and relocations to the objects.
 """
 
 import random
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List
 
 from system import System
 
@@ -24,11 +21,9 @@ DAMAGE_FATAL = ["empty", "half-header", "magic", "data", "osabi", "abiversion", 
 
 
 class Generator:
-    def __init__(self, seed: int, number: int, system: System,
-                 decorate: Optional[Callable] = None) -> None:
+    def __init__(self, seed: int, number: int, system: System) -> None:
         self.random = random.Random("%d:%d" % (seed, number))
         self.system = system
-        self.decorate = decorate
         self.files: Dict[str, Dict[str, Any]] = {}
         self.objects: List[str] = []            # paths of whole objects, without the program
         self.sonames: Dict[str, str] = {}
@@ -85,8 +80,6 @@ class Generator:
         events = [self.event() for _ in range(self.pick([0, 0, 1, 2, 3, 4]))]
         if events:
             universe["events"] = events
-        if self.decorate:
-            self.decorate(universe, self.random)
         return universe
 
     # -- files -----------------------------------------------------------
@@ -318,7 +311,6 @@ class Generator:
         return {"open": self.request(self.exe, 35), "from": caller, "flags": ",".join(flags)}
 
 
-def make(seed: int, number: int, system: System, decorate: Optional[Callable] = None
-         ) -> Dict[str, Any]:
+def make(seed: int, number: int, system: System) -> Dict[str, Any]:
     """Universe `number` of `seed`."""
-    return Generator(seed, number, system, decorate).universe()
+    return Generator(seed, number, system).universe()

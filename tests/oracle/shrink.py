@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import yaml
 
+import prediction
 from system import System
 from universe import DRIVER
 
@@ -122,15 +123,24 @@ def expectation(universe: Dict[str, Any], real: Dict[str, Any], system: System) 
         elif result == "null" and outcome["error"]:
             result = "."            # some message
         events.append(result)
-    return {"start": "ok", "objects": [o for o in objects if o not in usual
-                                       and not o.startswith("linux-")], "events": events}
+    result = {"start": "ok", "objects": [o for o in objects if o not in usual
+                                         and not o.startswith("linux-")], "events": events}
+    bindings = {}
+    for key, pairs in prediction.real_bindings(real, universe["exe"]).items():
+        if len(pairs) == 1 and key[1] != "driver_main":
+            bindings[" ".join(key + pairs[0][1:])] = pairs[0][0]
+    if bindings:
+        result["bindings"] = bindings
+    return result
 
 
 def write_case(folder: str, seed: int, number: int, universe: Dict[str, Any],
-               real: Dict[str, Any], found: List[str], system: System) -> None:
+               reals: List[Dict[str, Any]], found: List[str], system: System) -> None:
     os.makedirs(folder, exist_ok=True)
     case = {"rule": "found by the oracle: seed %d, universe %d" % (seed, number),
-            "universe": universe, "expect": expectation(universe, real, system)}
+            "universe": universe, "expect": expectation(universe, reals[0], system)}
+    if len(reals) > 1:
+        case["expect_now"] = expectation(universe, reals[1], system)
     with open(os.path.join(folder, "case.yaml"), "w", encoding="utf-8") as file:
         for text in found:
             file.write("# %s\n" % text.replace("\n", " "))
