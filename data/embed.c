@@ -1,4 +1,4 @@
-/* Checks the data files and writes them as C tables: embed FILE... >embedded.c
+/* Checks the data files and writes them as C tables: embed RULES.md FILE... >embedded.c
  *
  * A file is a target or a profile by the folder it is in.  A file that does
  * not fit its schema ends the build with the file, the line and the key. */
@@ -139,13 +139,35 @@ static void put_index(const char *kind, int n)
 	puts("};");
 }
 
+/* A text as it is, a line a string. */
+static int put_rules(const char *path)
+{
+	char line[4096];
+	FILE *f = fopen(path, "re");
+
+	if (!f) {
+		perror(path);
+		return -1;
+	}
+	puts("const char data_rules[] =");
+	while (fgets(line, sizeof(line), f)) {
+		putchar('\t');
+		put_text(line);
+		putchar('\n');
+	}
+	puts("\t\"\";");
+	return fclose(f);
+}
+
 int main(int argc, char **argv)
 {
 	int i, targets = 0, profiles = 0;
 	struct error e = {0};
 
 	puts("/* Written by data/embed from the files in data/. */\n#include \"linkage/data.h\"\n");
-	for (i = 1; i < argc; i++) {
+	if (argc < 2 || put_rules(argv[1]) < 0)
+		return 1;
+	for (i = 2; i < argc; i++) {
 		if (strstr(argv[i], "targets/")) {
 			struct target *t = data_read_target(argv[i], &e);
 

@@ -16,7 +16,8 @@ static const struct command {
 } commands[] = {
 	{"check", cmd_check, "ENGINE [SHIM...]", "the gate: which copy each path reaches, and is it one"},
 	{"tree", cmd_tree, "ENGINE [SHIM...] | --each FILE...", "the predicted link map, in load order"},
-	{"explain", cmd_explain, "ENGINE [SHIM...] -- WHAT", "every candidate of a request or object, and why"},
+	{"explain", cmd_explain, "ENGINE [SHIM...] -- WHAT", "every candidate of a request, or every scope of a symbol"},
+	{"rules", cmd_rules, "[ID]", "the rules, or what one of them means"},
 };
 
 static const char context_help[] =
@@ -51,9 +52,11 @@ static void help(FILE *to)
 
 static void command_help(const struct command *c)
 {
-	printf("usage: ncclwhich %s [OPTION...] %s\n\n%s.\n\n%s", c->name, c->arguments, c->purpose, context_help);
+	printf("usage: ncclwhich %s [OPTION...] %s\n\n%s.\n\n%s", c->name, c->arguments, c->purpose,
+	       strcmp(c->name, "rules") ? context_help : "  -o FILE\n");
 	if (!strcmp(c->name, "tree"))
-		puts("tree:\n  --each FILE...        one map a file; --files-from FILE: a list, one path a line");
+		puts("tree:\n  --each FILE...        one map a file; --files-from FILE: a list, one path a line\n"
+		     "  --bindings            with -f json: what every reference is bound to");
 	if (!strcmp(c->name, "explain"))
 		puts("WHAT: a request (libnccl.so), an object (/usr/lib/libnccl.so.2), a symbol or a rule id");
 }

@@ -81,6 +81,7 @@ struct data {
 };
 
 extern const struct data data_embedded;
+extern const char data_rules[]; /* the text of doc/rules.md */
 
 /* Reads one file; NULL after an error.  The result lives until data_free_*. */
 struct target *data_read_target(const char *path, struct error *e);

@@ -30,6 +30,10 @@ struct plan {
 	const char *cache;    /* NULL = the loader's own, "" = none */
 	const char *hwcaps;   /* NULL = default: this CPU, or all with a root */
 	VEC(const char *) assume; /* present at run time although not on disk */
+	/* What a fix would change; for simulating it. */
+	bool deepbind;        /* the tracked library is opened with RTLD_DEEPBIND */
+	const char *runpath;  /* the program has this DT_RUNPATH */
+
 	bool bindings;        /* tree: every reference too */
 	bool sha256;
 };

@@ -100,6 +100,7 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 	setup->cwd = cwd;
 	setup->machine = elf->machine;
 	setup->interp = plan->interp;
+	setup->exe_runpath = plan->runpath;
 	setup->library_path = plan->library_path;
 	setup->preload = plan->preload;
 	setup->audit = plan->audit;

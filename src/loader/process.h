@@ -112,6 +112,7 @@ struct process_setup {
 	const char *exe;          /* absolute path in the root, or NULL: a bare program … */
 	const char *interp;       /* … under this loader; else overrides PT_INTERP */
 	uint16_t machine;         /* of a bare program */
+	const char *exe_runpath;  /* instead of the program's own, NULL = as it is */
 	const char *library_path, *preload, *audit; /* NULL = unset */
 	bool bind_now;            /* LD_BIND_NOW */
 	const char *cwd;          /* absolute */

@@ -38,6 +38,16 @@ static const struct elf_object *bare_program(struct process *p, uint16_t machine
 	return elf;
 }
 
+/* The program as patchelf would leave it. */
+static const struct elf_object *with_runpath(struct process *p, const struct elf_object *elf, const char *runpath)
+{
+	struct elf_object *changed = arena_new(&p->arena, struct elf_object);
+
+	*changed = *elf;
+	changed->runpath = names_add(&p->store->names, runpath);
+	return changed;
+}
+
 /* The kernel's part: open the executable and the interpreter it names. */
 static int load_executable(struct process *p, struct error *e)
 {
@@ -64,6 +74,8 @@ static int load_executable(struct process *p, struct error *e)
 		elf = bare_program(p, setup->machine);
 		path = names_add(&p->store->names, "");
 	}
+	if (setup->exe_runpath)
+		elf = with_runpath(p, elf, setup->exe_runpath);
 	p->exe = object_new(p, path, names_add(&p->store->names, ""), OBJECT_EXECUTABLE, NULL, 0);
 	p->exe->elf = elf;
 	p->exe->file = file;

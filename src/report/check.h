@@ -15,6 +15,9 @@ struct check_report {
 void check_text(struct text *t, const struct check_report *c);
 json_t *check_json(const struct check_report *c);
 
+/* One request, with every candidate. */
+json_t *json_lookup(const struct lookup *l);
+
 /* A candidate and why it was passed over or taken, on one line. */
 void text_candidate(struct text *t, const struct candidate *c);
 

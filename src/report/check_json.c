@@ -40,6 +40,20 @@ static json_t *json_candidates(const struct lookup *l)
 	return list;
 }
 
+json_t *json_lookup(const struct lookup *l)
+{
+	json_t *j = json_object();
+
+	json_put_text(j, "requester", l->requester->path);
+	json_put_text(j, "request", l->request);
+	json_object_set_new(j, "how", json_string(how_name(l->how)));
+	json_put_text(j, "object", l->object && !l->object->missing ? l->object->path : NULL);
+	json_object_set_new(j, "found_by", json_string(stage_name(l->found_by)));
+	json_put_text(j, "error", l->error);
+	json_object_set_new(j, "candidates", json_candidates(l));
+	return j;
+}
+
 static json_t *json_words(const struct path *path, const struct target *t)
 {
 	static const char *const words[] = {"mints-id", "makes-comm", "uses-comm", "allocates"};

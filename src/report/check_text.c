@@ -174,8 +174,9 @@ static void put_finding(struct text *t, const struct finding *f)
 	for (i = 0; i < f->fixes.n; i++) {
 		fputs(i ? "   or: " : "  fix: ", t->stream);
 		text_name(t, f->fixes.at[i].command);
-		fprintf(t->stream, "    (simulated: verdict %s%s%s)\n", verdict_name(f->fixes.at[i].after),
-			f->fixes.at[i].version ? ", " : "", f->fixes.at[i].version ? f->fixes.at[i].version : "");
+		fprintf(t->stream, "    (simulated: verdict %s%s%s%s)\n", verdict_name(f->fixes.at[i].after),
+			f->fixes.at[i].version ? ", " : "", f->fixes.at[i].version ? f->fixes.at[i].version : "",
+			f->fixes.at[i].after == VERDICT_SPLIT ? ", no crossing" : "");
 	}
 }
 

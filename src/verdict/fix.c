@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIXES_MOST = 3 };
+enum { FIXES_MOST = 4 };
 
 static bool is_plain(const char *s)
 {
@@ -72,8 +72,8 @@ static int newest(const struct run *r)
 }
 
 /* Simulates R's plan again with what is supposed now, and keeps COMMAND if that
- * ends at one copy which is no older than what was there.  Returns -1 after an
- * error. */
+ * is better: one copy which is no older than what was there, or copies that keep
+ * to themselves where they did not.  Returns -1 after an error. */
 static int try(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
 	       const char *command, struct error *e)
 {
@@ -83,9 +83,11 @@ static int try(struct run *r, struct finding *f, const struct plan *plan, const 
 	if (!again)
 		return -1;
 	fix.after = again->verdict;
+	fix.crossings = again->crossings.n;
 	if (again->instances.n == 1)
 		fix.version = again->instances.at[0]->surface->version;
-	if (fix.after == VERDICT_ONE && newest(again) >= newest(r) && f->fixes.n < FIXES_MOST)
+	if (((fix.after == VERDICT_ONE && newest(again) >= newest(r)) ||
+	     (fix.after == VERDICT_SPLIT && r->verdict == VERDICT_CROSSED)) && f->fixes.n < FIXES_MOST)
 		vec_push(&f->fixes, fix);
 	run_free(again);
 	return 0;
@@ -161,11 +163,81 @@ static int try_library_paths(struct run *r, struct finding *f, const struct plan
 	return 0;
 }
 
+/* The same directory as DT_RUNPATH of the program: what belongs into a package,
+ * where a variable does not. */
+static int try_runpaths(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
+			struct error *e)
+{
+	const struct object *exe = r->sequence.process->exe;
+	size_t i;
+
+	if (!exe->file || exe->elf->rpath || (plan->library_path && *plan->library_path))
+		return 0;
+	for (i = 0; i < r->instances.n; i++) {
+		struct plan changed = *plan;
+		const char *directory = directory_of(r, r->instances.at[i]->object->path);
+
+		if (is_system_directory(r, directory))
+			continue;
+		changed.runpath = exe->elf->runpath ? arena_printf(&r->arena, "%s:%s", directory, exe->elf->runpath)
+						    : directory;
+		if (try(r, f, &changed, cpu, arena_printf(&r->arena, "patchelf --set-rpath %s %s",
+							  quoted(r, changed.runpath), quoted(r, exe->path)), e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A preload serves every later request of its SONAME, and no other name. */
+static int try_preloads(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
+			struct error *e)
+{
+	size_t i;
+
+	if (r->sequence.setup.secure)
+		return 0;
+	for (i = 0; i < r->instances.n; i++) {
+		struct plan changed = *plan;
+		const char *path = r->instances.at[i]->object->path;
+
+		if (r->instances.at[i]->surface->buried)
+			continue;
+		changed.preload = plan->preload && *plan->preload ? arena_printf(&r->arena, "%s:%s", path, plan->preload)
+								  : path;
+		if (try(r, f, &changed, cpu, arena_printf(&r->arena, "export LD_PRELOAD=%s", quoted(r, changed.preload)),
+			e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* For who owns the code that opens the library. */
+static int try_deepbind(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
+			struct error *e)
+{
+	struct plan changed = *plan;
+	size_t i;
+
+	for (i = 0; i < r->paths.n; i++)
+		if (r->paths.at[i]->how == HOW_DLOPEN)
+			break;
+	if (r->verdict != VERDICT_CROSSED || i == r->paths.n)
+		return 0;
+	changed.deepbind = true;
+	return try(r, f, &changed, cpu, "in the code that opens it: dlopen with RTLD_DEEPBIND", e);
+}
+
 int fix_propose(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
 {
+	static int (*const tries[])(struct run *, struct finding *, const struct plan *, const struct cpu *,
+				    struct error *) = {
+		try_links, try_library_paths, try_runpaths, try_preloads, try_deepbind,
+	};
 	struct finding *f = finding_to_mend(r);
+	size_t i;
 
-	if (!f)
-		return 0;
-	return try_links(r, f, plan, cpu, e) < 0 || try_library_paths(r, f, plan, cpu, e) < 0 ? -1 : 0;
+	for (i = 0; f && i < sizeof(tries) / sizeof(tries[0]); i++)
+		if (tries[i](r, f, plan, cpu, e) < 0)
+			return -1;
+	return 0;
 }

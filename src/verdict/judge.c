@@ -1,5 +1,7 @@
 #include "verdict/judge.h"
 
+#include "verdict/crossings.h"
+
 #include <stdlib.h>
 
 static const char *describe(const struct object *o)
@@ -155,6 +157,93 @@ static void judge_declarations(struct run *r)
 	}
 }
 
+/* A lazily bound call to a function that nobody has: found out when it is made. */
+static void judge_unbound(struct run *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->bindings.n; i++) {
+		const struct api_binding *b = r->bindings.at[i];
+
+		if (b->to || !b->at_call)
+			continue;
+		consider(r, VERDICT_WRONG);
+		run_add_finding(r, "symbol-missing", SEVERITY_ERROR, b->object,
+				arena_printf(&r->arena, "%s calls %s, which no loaded copy has: the process ends at that call",
+					     describe(b->object), b->symbol));
+	}
+}
+
+static bool has_symbol(const struct run *r, const struct instance *in, const char *symbol)
+{
+	int k = target_symbol_index(r->surfaces->target, symbol);
+
+	return k >= 0 && in->surface->defined[k];
+}
+
+/* A call that would have no answer if it were not for a copy that its object
+ * did not ask for. */
+static void judge_borrowed(struct run *r)
+{
+	size_t i, k;
+
+	for (i = 0; i < r->paths.n; i++) {
+		const struct path *path = r->paths.at[i];
+
+		if (path->how == HOW_DLOPEN || !path->instance)
+			continue;
+		for (k = 0; k < r->bindings.n; k++) {
+			const struct api_binding *b = r->bindings.at[k];
+
+			if (b->object == path->requester && b->instance && b->instance != path->instance &&
+			    !has_symbol(r, path->instance, b->symbol))
+				run_add_finding(r, "symbol-borrowed", SEVERITY_WARNING, b->object,
+						arena_printf(&r->arena, "%s needs %s of %s, which %s lacks: it works only "
+							     "because %s is loaded too", describe(b->object), b->symbol,
+							     path->request, path->instance->object->path, b->to->path));
+		}
+	}
+}
+
+/* Functions looked up by name that the copy does not have.  A consumer that
+ * looks up all at once gives up; for others a name may be no more than text. */
+static void judge_looked_up(struct run *r, const struct path *path)
+{
+	const struct target *t = r->surfaces->target;
+	char *text = xstrdup(""), *more;
+	unsigned k;
+
+	for (k = 0; k < t->symbols_count; k++) {
+		if (!path_uses(path, k) || path->instance->surface->defined[k])
+			continue;
+		more = xprintf("%s%s%s", text, *text ? ", " : "", t->symbols[k].name);
+		free(text);
+		text = more;
+	}
+	if (*text) {
+		if (path->eager)
+			consider(r, VERDICT_WRONG);
+		run_add_finding(r, "symbol-missing", path->eager ? SEVERITY_ERROR : SEVERITY_NOTE, path->requester,
+				arena_printf(&r->arena, "%s looks up %s in %s, which lacks %s: %s", describe(path->requester),
+					     text, path->instance->object->path, strchr(text, ',') ? "them" : "it",
+					     path->eager ? "it looks up everything at its first use, and gives up"
+							 : "a call of it would fail"));
+	}
+	free(text);
+}
+
+static void judge_symbols(struct run *r)
+{
+	size_t i;
+
+	judge_unbound(r);
+	judge_borrowed(r);
+	for (i = 0; i < r->paths.n; i++)
+		if (r->paths.at[i]->how == HOW_DLOPEN && r->paths.at[i]->instance &&
+		    !r->paths.at[i]->instance->surface->buried)
+			judge_looked_up(r, r->paths.at[i]);
+}
+
 void judge_run(struct run *r, const struct plan *plan)
 {
 	size_t i;
@@ -164,6 +253,7 @@ void judge_run(struct run *r, const struct plan *plan)
 	for (i = 0; i < r->paths.n; i++)
 		if (!r->paths.at[i]->instance)
 			judge_absence(r, r->paths.at[i]);
+	judge_symbols(r);
 	judge_declarations(r);
 	judge_visibility(r, plan);
 	if (!r->instances.n)

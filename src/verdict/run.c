@@ -106,6 +106,17 @@ static bool concerns_target(struct run *r, const struct lookup *l)
 	return target_matches(r->surfaces->target, l->request) || (l->object && run_instance_of(r, l->object));
 }
 
+static const struct profile_row *row_of(const struct profile *p, const char *version)
+{
+	unsigned i;
+
+	for (i = 0; i < p->versions_count; i++)
+		if (data_version_compare(version, p->versions[i].from) >= 0 &&
+		    data_version_compare(version, p->versions[i].to) <= 0)
+			return &p->versions[i];
+	return NULL;
+}
+
 /* Names that one consumer tries in turn are one path: the first that opened,
  * or, if none did, the first. */
 static void add_opens(struct run *r)
@@ -126,6 +137,7 @@ static void add_opens(struct run *r)
 		path = add_path(r, first->caller, last->lookup->object ? last->lookup : first->lookup, first->evidence);
 		path->source = first->source;
 		path->goes_on = first->evidence == EVIDENCE_LITERAL;
+		path->eager = first->source && row_of(path->surface->profile, path->surface->profile_version)->eager;
 		for (; i < k; i++)
 			if (s->opened.at[i].lookup != path->lookup)
 				vec_push(&path->tried, s->opened.at[i].lookup);
@@ -162,17 +174,6 @@ static bool declared_by(const struct run *r, const struct object *o)
 	return false;
 }
 
-static const struct profile_row *row_of(const struct profile *p, const char *version)
-{
-	unsigned i;
-
-	for (i = 0; i < p->versions_count; i++)
-		if (data_version_compare(version, p->versions[i].from) >= 0 &&
-		    data_version_compare(version, p->versions[i].to) <= 0)
-			return &p->versions[i];
-	return NULL;
-}
-
 /* "{M}" and "{m}" in a name; false if a number is wanted that is not known. */
 static const char *expand_name(struct run *r, const char *name, int major, int minor)
 {
@@ -198,9 +199,9 @@ out:
 	return result;
 }
 
-static unsigned profile_flags(const struct profile *p)
+static unsigned profile_flags(const struct run *r, const struct profile *p)
 {
-	unsigned flags = 0, i;
+	unsigned flags = r->deepbind ? OPEN_DEEPBIND : 0, i;
 
 	for (i = 0; i < p->flags_count; i++)
 		flags |= !strcmp(p->flags[i], "lazy") ? OPEN_LAZY : !strcmp(p->flags[i], "now") ? OPEN_NOW
@@ -220,7 +221,7 @@ static void open_by_profile(struct run *r, struct object *o, const struct surfac
 
 		if (!name)
 			continue;
-		opened = sequence_open(&r->sequence, o, name, profile_flags(f->profile), EVIDENCE_PROFILE, source);
+		opened = sequence_open(&r->sequence, o, name, profile_flags(r, f->profile), EVIDENCE_PROFILE, source);
 		if (!opened || opened->lookup->object)
 			return;
 	}
@@ -242,7 +243,8 @@ static void discover(struct run *r, struct object *o)
 	}
 	for (i = 0; i < f->literal.n; i++)
 		if (f->literal.at[i].whole)
-			sequence_open(&r->sequence, o, f->literal.at[i].name, OPEN_NOW, EVIDENCE_LITERAL, NULL);
+			sequence_open(&r->sequence, o, f->literal.at[i].name,
+				      OPEN_NOW | (r->deepbind ? OPEN_DEEPBIND : 0), EVIDENCE_LITERAL, NULL);
 }
 
 /* Objects mapped from FIRST on, in the order of mapping; they may map more. */
@@ -270,8 +272,12 @@ static int simulate(struct run *r, const struct plan *plan, const struct cpu *cp
 		return 0;
 	discover_from(r, 0);
 	for (i = 0; i < plan->events.n && !s->died; i++) {
+		struct event event = plan->events.at[i];
+
 		before = s->process->objects.n;
-		sequence_declared(s, &plan->events.at[i]);
+		if (r->deepbind && target_matches(r->surfaces->target, event.name))
+			event.flags |= OPEN_DEEPBIND;
+		sequence_declared(s, &event);
 		discover_from(r, before);
 	}
 	if (s->engine && !s->died)
@@ -285,6 +291,7 @@ struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const st
 
 	memset(r, 0, sizeof(*r));
 	r->surfaces = surfaces;
+	r->deepbind = plan->deepbind;
 	if (simulate(r, plan, cpu, e) < 0) {
 		run_free(r);
 		return NULL;

@@ -35,6 +35,7 @@ struct path {
 	const struct lookup *lookup;
 	struct instance *instance; /* NULL: none reached */
 	const struct surface *surface; /* of the requester */
+	bool eager;                /* looks up every function at once */
 	bool goes_on;              /* its opener survives a failure */
 	VEC(const struct lookup *) tried;
 };
@@ -43,6 +44,7 @@ struct fix {
 	const char *command;
 	enum verdict after;  /* of the same run with the fix in place */
 	const char *version; /* of the copy that is left, if it is one */
+	size_t crossings;    /* that are left */
 };
 
 struct finding {
@@ -57,6 +59,7 @@ struct run {
 	struct sequence sequence;
 	struct surfaces *surfaces;
 	struct arena arena;
+	bool deepbind; /* a what-if: the plan's */
 	VEC(struct path *) paths;
 	VEC(struct instance *) instances;
 	VEC(struct api_binding *) bindings; /* every reference to the API but self-calls that stay */

@@ -222,7 +222,7 @@ perform (char *order, const struct link_map *base, uintptr_t program, const char
 
 /* ---- bindings  */
 
-enum { MAPS = 128, CALLS = 1024, STUB = 0x68 /* push: how a PLT stub begins */ };
+enum { MAPS = 128, CALLS = 1024 };
 
 static struct object
 {
@@ -297,7 +297,8 @@ put_binding (int object, const char *symbol, const char *class, int to, const ch
 static int
 is_unbound (int object, uintptr_t address)
 {
-  return owner_of (address) == object && *(const unsigned char *) address == STUB;
+  const unsigned char *code = (const unsigned char *) address;
+  return owner_of (address) == object && code[0] == 0x68 && code[5] == 0xe9; /* push, jmp */
 }
 
 static void

@@ -11,7 +11,7 @@ gives up on purpose:
 """
 
 import random
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 import generate
 from system import System
@@ -29,20 +29,23 @@ class Symbols:
 
     def __init__(self, source: random.Random) -> None:
         self.random = source
+        self.weak = 0               # how often a reference is weak
         self.functions = source.sample(FUNCTIONS, source.randint(1, 3))
         self.data = source.sample(DATA, source.choice([0, 1, 1, 2]))
         self.unique = self.chance(35)
         self.versions = self.chance(35)
-        self.often = source.choice([30, 45, 60])    # how often an object defines a name
-        self.calm = self.chance(60)                 # references are such that few opens fail
+        self.often = source.choice([35, 50, 65])    # how often an object defines a name
+        self.calm = self.chance(80)                 # references are such that little fails
 
     def chance(self, percent: float) -> bool:
         return self.random.random() * 100 < percent
 
     def decorate(self, universe: Dict[str, Any]) -> None:
         program = universe.get("program", universe["exe"])
+        starting = self.starting(universe, program)
         for path, spec in universe["files"].items():
             if not OTHER_KEYS & set(spec):
+                self.weak = 15 if not self.calm else 90 if path in starting else 40
                 self.decorate_object(spec, path == program)
 
     def decorate_object(self, spec: Dict[str, Any], is_program: bool) -> None:
@@ -78,6 +81,19 @@ class Symbols:
             self.symbolic(spec)
         if self.versions and not verdefs and self.chance(85):
             self.need_libc(spec)
+
+    def starting(self, universe: Dict[str, Any], program: str) -> Set[str]:
+        """About what is there from the start: everything of the names that are needed."""
+        files = universe["files"]
+        found = {program} | set(universe.get("env", {}).get("LD_PRELOAD", "").split())
+        todo = [path for path in found if path in files]
+        while todo:
+            spec = files[todo.pop()]
+            for name in self.needs(files.get(spec.get("copy"), spec)):
+                more = [path for path in files if path.endswith("/" + name) and path not in found]
+                found |= set(more)
+                todo += more
+        return found | {files[path]["copy"] for path in found if "copy" in files.get(path, {})}
 
     @staticmethod
     def needs(spec: Dict[str, Any]) -> List[str]:
@@ -122,7 +138,7 @@ class Symbols:
             text += "@%s from:%s" % (self.random.choice(["V1"] * 5 + ["V2"]),
                                      self.random.choice(needs))
         text += words + kind
-        if self.chance(50 if self.calm and kind else 15):
+        if self.chance(self.weak):
             text += " weak"
         if is_program and not kind and name in self.functions and "@" not in text \
                 and self.chance(30):
