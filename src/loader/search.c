@@ -358,7 +358,7 @@ static enum verdict try_cache(struct process *p, struct lookup *l, struct object
 {
 	const char *cache_path = p->setup->cache ? p->setup->cache : p->facts->cache_path;
 	const struct object *strict = loader ? loader : p->ns.at[ns].first;
-	const struct store_cache *cache;
+	struct store_cache *cache;
 	struct ld_cache_hit hit;
 	enum verdict v;
 	size_t i;
@@ -368,7 +368,7 @@ static enum verdict try_cache(struct process *p, struct lookup *l, struct object
 	cache = store_cache(p->store, names_add(&p->store->names, cache_path));
 	if (!cache->cache)
 		return MISS;
-	hit = ld_cache_lookup(cache->cache, name, p->facts, &p->hwcaps);
+	hit = store_cache_lookup(p->store, cache, name, p->facts, &p->hwcaps);
 	p->cpu_matters |= hit.capable;
 	if (!hit.path)
 		return MISS;
@@ -378,12 +378,12 @@ static enum verdict try_cache(struct process *p, struct lookup *l, struct object
 	if (strict && strict->elf && (strict->elf->flags_1 & DF_1_NODEFLIB))
 		for (i = 0; i < p->facts->n_system_dir; i++)
 			if (!strncmp(hit.path, p->facts->system_dir[i], strlen(p->facts->system_dir[i]))) {
-				note(p, l, (struct candidate){.path = names_add(&p->store->names, hit.path),
+				note(p, l, (struct candidate){.path = hit.path,
 							      .stage = BY_CACHE,
 							      .note = "refused by DF_1_NODEFLIB of the requester"});
 				return MISS;
 			}
-	v = probe(p, l, names_add(&p->store->names, hit.path), out);
+	v = probe(p, l, hit.path, out);
 	if (v == HIT && refused_for_suid(p, l, mode, out))
 		return MISS;
 	return v;

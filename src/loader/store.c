@@ -38,6 +38,9 @@ void store_free(struct store *s)
 	vec_free(&s->symbol_tables);
 	name_map_free(&s->symbols);
 	name_map_free(&s->facts);
+	for (i = 0; i < s->cache_list.n; i++)
+		name_map_free(&s->cache_list.at[i]->memo);
+	vec_free(&s->cache_list);
 	name_map_free(&s->caches);
 	root_free(s->root);
 	names_free(&s->names);
@@ -150,7 +153,7 @@ const struct ld_facts *store_facts(struct store *s, struct root_file *file, stru
 	return f;
 }
 
-const struct store_cache *store_cache(struct store *s, const char *path)
+struct store_cache *store_cache(struct store *s, const char *path)
 {
 	struct store_cache *c = name_map_get(&s->caches, path);
 	const unsigned char *data;
@@ -161,6 +164,7 @@ const struct store_cache *store_cache(struct store *s, const char *path)
 		return c;
 	c = arena_new(&s->arena, struct store_cache);
 	name_map_put(&s->caches, path, c);
+	vec_push(&s->cache_list, c);
 	if (root_lookup(s->root, path, &file))
 		return c;
 	data = S_ISREG(file->mode) ? store_slurp(s, file, CACHE_MOST, &size) : NULL;
@@ -169,4 +173,29 @@ const struct store_cache *store_cache(struct store *s, const char *path)
 	else
 		c->cache = ld_cache_parse(data, size, &s->arena, &c->why);
 	return c;
+}
+
+struct ld_cache_hit store_cache_lookup(struct store *s, struct store_cache *c, const char *name,
+				       const struct ld_facts *facts, const struct hwcaps *hw)
+{
+	struct ld_cache_hit *hit;
+
+	if (c->memo_facts != facts || c->memo_legacy != hw->legacy_mask || c->memo_platform != hw->platform ||
+	    c->memo_isa != hw->isa || c->memo_subdirs != hw->n_subdir) {
+		name_map_free(&c->memo);
+		c->memo_facts = facts;
+		c->memo_legacy = hw->legacy_mask;
+		c->memo_platform = hw->platform;
+		c->memo_isa = hw->isa;
+		c->memo_subdirs = hw->n_subdir;
+	}
+	hit = name_map_get(&c->memo, name);
+	if (hit)
+		return *hit;
+	hit = arena_new(&s->arena, struct ld_cache_hit);
+	*hit = ld_cache_lookup(c->cache, name, facts, hw);
+	if (hit->path)
+		hit->path = names_add(&s->names, hit->path);
+	name_map_put(&c->memo, name, hit);
+	return *hit;
 }

@@ -17,6 +17,7 @@ struct store {
 	const char *cwd;        /* where relative paths of the command line start */
 	struct name_map facts;  /* canonical path of ld.so -> struct ld_facts */
 	struct name_map caches; /* path -> struct store_cache */
+	VEC(struct store_cache *) cache_list;
 	struct name_map symbols; /* canonical path -> struct symbol_table */
 	VEC(struct symbol_table *) symbol_tables;
 	VEC(unsigned char *) slurped;
@@ -25,6 +26,11 @@ struct store {
 struct store_cache {
 	struct ld_cache *cache; /* NULL: none, or unusable */
 	const char *why;        /* then: what is wrong, NULL = no such file */
+	struct name_map memo;   /* name -> struct ld_cache_hit, for one processor and loader */
+	const struct ld_facts *memo_facts;
+	uint64_t memo_legacy, memo_platform;
+	uint32_t memo_isa;
+	size_t memo_subdirs;
 };
 
 /* DIR NULL = the running system.  NULL after an error. */
@@ -41,7 +47,11 @@ int store_reader(struct store *s, const struct root_file *file, struct reader *r
 /* The facts of the loader FILE; NULL after an error. */
 const struct ld_facts *store_facts(struct store *s, struct root_file *file, struct error *e);
 
-const struct store_cache *store_cache(struct store *s, const char *path);
+struct store_cache *store_cache(struct store *s, const char *path);
+
+/* ld_cache_lookup, remembered; the path is interned. */
+struct ld_cache_hit store_cache_lookup(struct store *s, struct store_cache *c, const char *name,
+				       const struct ld_facts *facts, const struct hwcaps *hw);
 
 /* The whole of FILE and a NUL, up to LIMIT bytes; NULL if it cannot be read or
  * is larger. */

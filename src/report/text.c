@@ -22,15 +22,23 @@ char *text_take(struct text *t)
 	return t->data;
 }
 
+static bool is_control(const unsigned char *s)
+{
+	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0);
+}
+
 void text_name(struct text *t, const char *name)
 {
-	const unsigned char *s;
+	const unsigned char *s = (const unsigned char *)name, *from = s;
 
-	for (s = (const unsigned char *)name; *s; s++)
-		if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0))
-			fprintf(t->stream, "\\x%02X", *s);
-		else
-			putc(*s, t->stream);
+	for (; *s; s++) {
+		if (!is_control(s))
+			continue;
+		fwrite(from, 1, (size_t)(s - from), t->stream);
+		fprintf(t->stream, "\\x%02X", *s);
+		from = s + 1;
+	}
+	fwrite(from, 1, (size_t)(s - from), t->stream);
 }
 
 const char *text_bold(const struct text *t)

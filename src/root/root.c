@@ -343,9 +343,12 @@ int root_open(struct root *r, const struct root_file *file)
 bool root_has_capabilities(struct root *r, const struct root_file *file)
 {
 	char value[64];
-	int fd = root_open(r, file);
 	ssize_t n;
+	int fd;
 
+	if (r->fd < 0)
+		return lgetxattr(file->real, "security.capability", value, sizeof(value)) > 0;
+	fd = root_open(r, file);
 	if (fd < 0)
 		return false;
 	n = fgetxattr(fd, "security.capability", value, sizeof(value));

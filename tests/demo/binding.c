@@ -2,6 +2,7 @@
  * strings laid out as rustc lays them out: pieces run together without NULs, lengths kept
  * elsewhere. The name that is opened first is never a string of the file; it is composed at run time.
  */
+#define _GNU_SOURCE /* RTLD_DEEPBIND */
 #include "binding.h"
 
 #include <dlfcn.h>
@@ -57,6 +58,11 @@ static _Noreturn void panic(const char *format, ...)
 	exit(101);
 }
 
+/* As the crate opens it; a variant of the demo adds RTLD_DEEPBIND. */
+#ifndef BINDING_FLAGS
+#define BINDING_FLAGS (RTLD_LAZY | RTLD_LOCAL)
+#endif
+
 #define CANDIDATES 17
 #define NAME_SIZE  64
 
@@ -103,7 +109,7 @@ void *binding_library(void)
 		return library;
 	compose_candidates(list);
 	for (int i = 0; i < CANDIDATES; i++) {
-		library = dlopen(list[i], RTLD_LAZY | RTLD_LOCAL);
+		library = dlopen(list[i], BINDING_FLAGS);
 		if (library != NULL)
 			return library;
 	}

@@ -31,7 +31,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -105,8 +104,6 @@ class Files:
 
     def __init__(self, folder: str, facts: Facts, versions: List[str], jobs: int) -> None:
         self.folder, self.facts = folder, facts
-        self.lock = threading.Lock()
-        self.patched: Set[str] = set()
         self.templates: Dict[str, bytes] = {}
         if shutil.which(compiler()[0]) is None:
             raise Unable("no compiler: %s" % compiler()[0])
@@ -118,6 +115,12 @@ class Files:
         for kind in ("mint", "make-use", "mint-make", "use"):
             self.template(kind, "shim.c", ["-shared", "-fPIC"]
                           + ["-D" + part.upper() for part in kind.split("-")])
+        # All of them now: a program must not be open for writing in a child that another thread
+        # is just starting, or it cannot be executed.
+        for version in versions:
+            for kind, which in (("driver-needed", "A"), ("mint", "A"), ("use", "A"),
+                                ("make-use", "B"), ("mint-make", "B")):
+                self.link(kind, which, version)
 
     def make_copies(self, version: str) -> None:
         like, grow = UNLISTED.get(version, (None, 0))
@@ -149,20 +152,17 @@ class Files:
             raise Unable("the placeholder is not once in %s" % path)
 
     def linked(self, kind: str, which: str, version: str) -> str:
-        """The shim or driver `kind`, with that copy as its DT_NEEDED."""
-        target = os.path.join(self.folder, which, version, kind + ("" if "driver" in kind else ".so"))
-        needed = self.copy(which, version).encode()
+        """The shim or driver `kind` that has this copy as its DT_NEEDED."""
+        return os.path.join(self.folder, which, version, kind + ("" if "driver" in kind else ".so"))
+
+    def link(self, kind: str, which: str, version: str) -> None:
+        needed, target = self.copy(which, version).encode(), self.linked(kind, which, version)
         if len(needed) > len(PLACEHOLDER):
             raise Unable("the scratch path is too long")
-        with self.lock:
-            if target not in self.patched:
-                data = self.templates[kind].replace(PLACEHOLDER.encode(),
-                                                    needed.ljust(len(PLACEHOLDER), b"\0"))
-                with open(target, "wb") as file:
-                    file.write(data)
-                os.chmod(target, 0o755)
-                self.patched.add(target)
-        return target
+        with open(target, "wb") as file:
+            file.write(self.templates[kind].replace(PLACEHOLDER.encode(),
+                                                    needed.ljust(len(PLACEHOLDER), b"\0")))
+        os.chmod(target, 0o755)
 
 
 @dataclass

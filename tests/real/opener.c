@@ -12,9 +12,15 @@
 
 static int flag_of(const char *word, size_t length)
 {
-	static const struct { const char *word; int flag; } flags[] = {
-		{"now", RTLD_NOW}, {"lazy", RTLD_LAZY}, {"global", RTLD_GLOBAL},
-		{"local", RTLD_LOCAL}, {"deepbind", RTLD_DEEPBIND},
+	static const struct {
+		const char *word;
+		int flag;
+	} flags[] = {
+		{"now", RTLD_NOW},
+		{"lazy", RTLD_LAZY},
+		{"global", RTLD_GLOBAL},
+		{"local", RTLD_LOCAL},
+		{"deepbind", RTLD_DEEPBIND},
 	};
 	size_t i;
 
