@@ -4,7 +4,7 @@
 
 const char *phase_name(enum phase p)
 {
-	static const char *const names[] = {"load", "init", "first-collective", "later", "exit"};
+	static const char *const names[] = {"load", "init", "init", "first-collective", "later", "exit"};
 
 	return names[p];
 }
@@ -53,14 +53,14 @@ struct first_trouble id_between_versions(const struct target *t, const char *fro
 	const struct target_era *minted = era_of(t, from), *used = era_of(t, to);
 
 	if (!minted || !used)
-		return trouble(PHASE_INIT, OUTCOME_UNKNOWN, "an id of one copy is used in another, and the era of one "
+		return trouble(PHASE_BOOTSTRAP, OUTCOME_UNKNOWN, "an id of one copy is used in another, and the era of one "
 			       "of these versions is not known");
 	if (minted == used)
-		return trouble(PHASE_INIT, OUTCOME_NONE, "an id of the same era: works");
+		return trouble(PHASE_BOOTSTRAP, OUTCOME_NONE, "an id of the same era: works");
 	if (used->message > minted->message)
-		return trouble(PHASE_INIT, OUTCOME_HANG, "init hangs: the ranks' message is longer than the root of the "
+		return trouble(PHASE_BOOTSTRAP, OUTCOME_HANG, "init hangs: the ranks' message is longer than the root of the "
 			       "id's copy accepts, which ends the root without an answer");
-	return trouble(PHASE_INIT, OUTCOME_UNDEFINED, "init hangs or crashes: the root of the id's copy takes the ranks' "
+	return trouble(PHASE_BOOTSTRAP, OUTCOME_UNDEFINED, "init hangs or crashes: the root of the id's copy takes the ranks' "
 		       "shorter message for its own kind and reads counts that are none");
 }
 

@@ -4,7 +4,8 @@
 
 #include "linkage/surface.h"
 
-enum phase { PHASE_LOAD, PHASE_INIT, PHASE_FIRST_COLLECTIVE, PHASE_LATER, PHASE_EXIT };
+/* An id is used before anything else of init happens; reports call both "init". */
+enum phase { PHASE_LOAD, PHASE_BOOTSTRAP, PHASE_INIT, PHASE_FIRST_COLLECTIVE, PHASE_LATER, PHASE_EXIT };
 enum outcome { OUTCOME_NONE, OUTCOME_ERROR, OUTCOME_CRASH, OUTCOME_HANG, OUTCOME_UNDEFINED, OUTCOME_UNKNOWN };
 
 /* What happens, and when.  The effect is a constant text. */

@@ -66,14 +66,17 @@ static int driver_call(void)
 
 /* ---- the communicator
  *
- * SIZE bytes; one magic word at the front and one at END; the state in a word whose place is another
- * one in every layout.  All other words have their own contents, never zero, never the magic, and so
- * has the memory behind it, so that code of another layout that looks there finds what it does not
- * expect: a word of garbage, but never an unmapped page. */
+ * SIZE bytes; one magic word at the front and one at END; the state and the address of the abort flag
+ * in words whose places are others in every layout.  All other words have their own contents, never
+ * zero, never the magic, never an address, and so has the memory behind it, so that code of another
+ * layout that looks there finds what it does not expect: a word of garbage, but never an unmapped
+ * page. */
 
 #define MAGIC 0x0280028002800280ULL
 
-enum { STATE = SIZE - 24, MEMORY = 1 << 21 };
+enum { STATE = SIZE - 24, ABORT_FLAG = SIZE - 32, MEMORY = 1 << 21 };
+
+static volatile uint32_t abort_flag;
 
 static void put_word(struct comm *comm, size_t offset, uint64_t word)
 {
@@ -95,8 +98,9 @@ static struct comm *comm_new(void)
 	if (comm == NULL)
 		return NULL;
 	for (size_t i = 0; i < MEMORY; i += 8)
-		put_word(comm, i, ((i + SIZE) * 0x9e3779b97f4a7c15ULL) | 0x10000);
+		put_word(comm, i, ((i + SIZE) * 0x9e3779b97f4a7c15ULL) | 0x0800000000010000);
 	put_word(comm, STATE, SUCCESS);
+	put_word(comm, ABORT_FLAG, (uintptr_t)&abort_flag);
 #if END
 	put_word(comm, 0, MAGIC);
 	put_word(comm, END, MAGIC);
@@ -130,11 +134,14 @@ static int comm_state(struct comm *comm)
 			return result; \
 	} while (0);
 
+/* Before it asks for the state, it looks at the flag that the communicator points to. */
 static int ncclCommEnsureReady(struct comm *comm)
 {
 	int error = SUCCESS, answer;
 
-	(void)answer, (void)comm;
+	(void)answer;
+	if (*(volatile uint32_t *)(uintptr_t)get_word(comm, ABORT_FLAG) != 0)
+		return INTERNAL_ERROR;
 	CALLS_FIRST_COLLECTIVE
 	return error;
 }
