@@ -36,6 +36,8 @@ static void put_list(const char *name, const char *const *at, unsigned n)
 {
 	unsigned i;
 
+	if (!n)
+		return;
 	printf(".%s_count = %u, .%s = (const char *[]){", name, n, name);
 	for (i = 0; i < n; i++) {
 		put_text(at[i]);
@@ -115,6 +117,8 @@ static void put_profile(const struct profile *p, int index)
 	put_member("about", p->about);
 	put_member("version_before", p->version_before);
 	put_member("version_after", p->version_after);
+	put_list("objects", p->objects, p->objects_count);
+	put_list("strings", p->strings, p->strings_count);
 	put_list("flags", p->flags, p->flags_count);
 	printf("\t.versions_count = %u, .versions = (struct profile_row[]){\n", p->versions_count);
 	for (i = 0; i < p->versions_count; i++) {
@@ -122,7 +126,9 @@ static void put_profile(const struct profile *p, int index)
 		put_text(p->versions[i].from);
 		fputs(", .to = ", stdout);
 		put_text(p->versions[i].to);
-		printf(", .eager = %s, ", p->versions[i].eager ? "true" : "false");
+		printf(", .eager = %s, .override = ", p->versions[i].eager ? "true" : "false");
+		put_text(p->versions[i].override);
+		fputs(", ", stdout);
 		put_list("names", p->versions[i].names, p->versions[i].names_count);
 		puts("\t\t},");
 	}

@@ -17,6 +17,7 @@ static const struct command {
 	{"check", cmd_check, "ENGINE [SHIM...]", "the gate: which copy each path reaches, and is it one"},
 	{"tree", cmd_tree, "ENGINE [SHIM...] | --each FILE...", "the predicted link map, in load order"},
 	{"explain", cmd_explain, "ENGINE [SHIM...] -- WHAT", "every candidate of a request, or every scope of a symbol"},
+	{"opens", cmd_opens, "OBJECT...", "what each object shows of what it opens"},
 	{"rules", cmd_rules, "[ID]", "the rules, or what one of them means"},
 };
 
@@ -29,6 +30,7 @@ static const char context_help[] =
 	"  --secure auto|yes|no  set-id process\n"
 	"  --cache auto|none|FILE   the ld.so.cache to use\n"
 	"  --hwcaps auto|none|all|LIST   processor levels: x86-64-v1 to x86-64-v4, haswell\n"
+	"  --profile FILE        a consumer's way to the library (doc/data.md); --data-dir DIR: DIR/profiles\n"
 	"  --assume NAME         present at run time although not on disk\n"
 	"events, in order:\n"
 	"  SHIM                  opened by its path, now and local\n"

@@ -12,6 +12,7 @@ enum {
 	OPT_ROOT = 256, OPT_LIBRARY_PATH, OPT_ENV, OPT_ENV_FILE, OPT_CLEAN_ENV, OPT_PRELOAD, OPT_AUDIT,
 	OPT_CWD, OPT_EXE, OPT_INTERP, OPT_SECURE, OPT_CACHE, OPT_HWCAPS, OPT_ASSUME, OPT_DLOPEN,
 	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM, OPT_BINDINGS,
+	OPT_PROFILE, OPT_DATA_DIR,
 };
 
 static const struct option long_options[] = {
@@ -39,58 +40,48 @@ static const struct option long_options[] = {
 	{"strict", no_argument, NULL, OPT_STRICT},
 	{"allow-unsure", no_argument, NULL, OPT_ALLOW_UNSURE},
 	{"each", no_argument, NULL, OPT_EACH},
+	{"profile", required_argument, NULL, OPT_PROFILE},
+	{"data-dir", required_argument, NULL, OPT_DATA_DIR},
 	{"bindings", no_argument, NULL, OPT_BINDINGS},
 	{"files-from", required_argument, NULL, OPT_FILES_FROM},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-/* The process environment in the making: LD_* only, the rest decides nothing
- * yet.  NULL = not set. */
-struct environment {
-	const char *library_path, *preload, *audit, *bind_now, *tunables;
-};
-
-static void env_set(struct environment *env, const char *text)
+/* The caller's environment comes first, so that what the command line says of
+ * a variable counts. */
+static void env_inherit(struct plan *plan)
 {
-	static const struct {
-		const char *name;
-		size_t offset;
-	} known[] = {
-		{"LD_LIBRARY_PATH=", offsetof(struct environment, library_path)},
-		{"LD_PRELOAD=", offsetof(struct environment, preload)},
-		{"LD_AUDIT=", offsetof(struct environment, audit)},
-		{"LD_BIND_NOW=", offsetof(struct environment, bind_now)},
-		{"GLIBC_TUNABLES=", offsetof(struct environment, tunables)},
-	};
+	VEC(const char *) all = {0};
+	char **v;
 	size_t i;
 
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strncmp(text, known[i].name, strlen(known[i].name)))
-			*(const char **)((char *)env + known[i].offset) = text + strlen(known[i].name);
-}
-
-/* The caller's environment, where the command line says nothing else. */
-static void env_inherit(struct environment *env)
-{
-	struct environment inherited = {0};
-	char **v;
-
 	for (v = environ; *v; v++)
-		env_set(&inherited, *v);
-	if (!env->library_path)
-		env->library_path = inherited.library_path;
-	if (!env->preload)
-		env->preload = inherited.preload;
-	if (!env->audit)
-		env->audit = inherited.audit;
-	if (!env->bind_now)
-		env->bind_now = inherited.bind_now;
-	if (!env->tunables)
-		env->tunables = inherited.tunables;
+		vec_push(&all, *v);
+	for (i = 0; i < plan->env.n; i++)
+		vec_push(&all, plan->env.at[i]);
+	vec_free(&plan->env);
+	plan->env.at = all.at;
+	plan->env.n = all.n;
+	plan->env.room = all.room;
 }
 
-static int env_file(struct options *o, struct environment *env, const char *path, struct error *e)
+/* The variables that the loader itself reads; an option of their own wins. */
+static void env_to_plan(struct plan *plan)
+{
+	const char *bind_now = plan_getenv(plan, "LD_BIND_NOW");
+
+	if (!plan->library_path)
+		plan->library_path = plan_getenv(plan, "LD_LIBRARY_PATH");
+	if (!plan->preload)
+		plan->preload = plan_getenv(plan, "LD_PRELOAD");
+	if (!plan->audit)
+		plan->audit = plan_getenv(plan, "LD_AUDIT");
+	plan->tunables = plan_getenv(plan, "GLIBC_TUNABLES");
+	plan->bind_now = bind_now && *bind_now;
+}
+
+static int env_file(struct options *o, const char *path, struct error *e)
 {
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
@@ -108,7 +99,7 @@ static int env_file(struct options *o, struct environment *env, const char *path
 			continue;
 		copy = xstrdup(line);
 		vec_push(&o->owned, copy);
-		env_set(env, copy);
+		vec_push(&o->plan.env, copy);
 	}
 	free(line);
 	fclose(f);
@@ -240,7 +231,7 @@ static void add_file(struct options *o, const char *path)
 }
 
 /* One option; 0, or -1 after an error. */
-static int apply(struct options *o, struct environment *env, int c, struct error *e)
+static int apply(struct options *o, int c, struct error *e)
 {
 	static const char *const secure[] = {"auto", "yes", "no", NULL};
 	static const char *const fail_on[] = {"error", "warning", "note", "never", NULL};
@@ -249,16 +240,16 @@ static int apply(struct options *o, struct environment *env, int c, struct error
 	switch (c) {
 	case 1: add_file(o, optarg); return 0;
 	case OPT_ROOT: o->plan.root = optarg; return 0;
-	case OPT_LIBRARY_PATH: env->library_path = optarg; return 0;
+	case OPT_LIBRARY_PATH: o->plan.library_path = optarg; return 0;
 	case OPT_ENV:
 		if (!strchr(optarg, '='))
 			return error_set(e, "--env %s: NAME=VALUE is wanted", optarg);
-		env_set(env, optarg);
+		vec_push(&o->plan.env, optarg);
 		return 0;
-	case OPT_ENV_FILE: return env_file(o, env, optarg, e);
+	case OPT_ENV_FILE: return env_file(o, optarg, e);
 	case OPT_CLEAN_ENV: o->clean_env = true; return 0;
-	case OPT_PRELOAD: env->preload = optarg; return 0;
-	case OPT_AUDIT: env->audit = optarg; return 0;
+	case OPT_PRELOAD: o->plan.preload = optarg; return 0;
+	case OPT_AUDIT: o->plan.audit = optarg; return 0;
 	case OPT_CWD: o->plan.cwd = optarg; return 0;
 	case OPT_EXE: o->plan.exe = optarg; return 0;
 	case OPT_INTERP: o->plan.interp = optarg; return 0;
@@ -287,6 +278,8 @@ static int apply(struct options *o, struct environment *env, int c, struct error
 			vec_push(&o->files, o->plan.engine);
 		o->plan.engine = NULL;
 		return 0;
+	case OPT_PROFILE: vec_push(&o->plan.profiles, optarg); return 0;
+	case OPT_DATA_DIR: o->plan.data_dir = optarg; return 0;
 	case OPT_BINDINGS: o->plan.bindings = true; return 0;
 	case OPT_FILES_FROM: o->files_from = optarg; return 0;
 	case 'h': o->help = true; return 0;
@@ -296,7 +289,6 @@ static int apply(struct options *o, struct environment *env, int c, struct error
 
 int options_parse(struct options *o, const char *command, int argc, char **argv, struct error *e)
 {
-	struct environment env = {0};
 	int c;
 
 	memset(o, 0, sizeof(*o));
@@ -312,7 +304,7 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 			return error_set(e, c == ':' ? "%s: %s needs a value; see 'ncclwhich %s --help'"
 						     : "%s: unknown option %s; see 'ncclwhich %s --help'",
 					 command, argv[optind - 1], command);
-		if (apply(o, &env, c, e) < 0)
+		if (apply(o, c, e) < 0)
 			return -1;
 	}
 	if (optind < argc) {
@@ -325,12 +317,8 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 			o->what = argv[optind];
 	}
 	if (!o->plan.root && !o->clean_env)
-		env_inherit(&env);
-	o->plan.library_path = env.library_path;
-	o->plan.preload = env.preload;
-	o->plan.audit = env.audit;
-	o->plan.bind_now = env.bind_now && *env.bind_now;
-	o->plan.tunables = env.tunables;
+		env_inherit(&o->plan);
+	env_to_plan(&o->plan);
 	if (!o->outputs.n)
 		vec_push(&o->outputs, ((struct output){FORMAT_TEXT, NULL}));
 	return 0;
@@ -347,4 +335,6 @@ void options_free(struct options *o)
 	vec_free(&o->files);
 	vec_free(&o->plan.events);
 	vec_free(&o->plan.assume);
+	vec_free(&o->plan.env);
+	vec_free(&o->plan.profiles);
 }

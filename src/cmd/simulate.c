@@ -64,7 +64,9 @@ int simulation_start(struct simulation *s, const struct options *o, bool with_fi
 	s->store = store_new(o->plan.root, e);
 	if (!s->store)
 		return -1;
-	surfaces_init(&s->surfaces, s->store, &data_embedded, data_embedded.targets[0]);
+	if (data_load(&s->data, o->plan.profiles.at, o->plan.profiles.n, o->plan.data_dir, e) < 0)
+		return -1;
+	surfaces_init(&s->surfaces, s->store, &s->data.data, s->data.data.targets[0]);
 	if (plan_machine(&o->plan, s->store, &machine, e) < 0 ||
 	    (n = plan_cpus(&o->plan, machine, s->cpu, e)) < 0)
 		return -1;
@@ -86,5 +88,6 @@ void simulation_end(struct simulation *s)
 	for (i = 0; i < s->report.n; i++)
 		run_free(s->runs[i]);
 	surfaces_free(&s->surfaces);
+	data_free(&s->data);
 	store_free(s->store);
 }

@@ -8,6 +8,7 @@
 
 struct simulation {
 	struct store *store;
+	struct user_data data;
 	struct surfaces surfaces;
 	struct cpu cpu[CPUS_MOST];
 	struct run *runs[CPUS_MOST];

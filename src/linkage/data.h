@@ -58,14 +58,20 @@ struct target {
 
 /* The candidates that a consumer tries, in order, in a range of its versions. */
 struct profile_row {
-	const char *from, *to;
-	bool eager; /* looks up every function at once and gives up if one is missing */
-	const char **names; /* {M} and {m}: major and minor of the CUDA it was built for */
+	const char *from, *to;  /* NULL: all versions */
+	bool eager;             /* looks up every function at once and gives up if one is missing */
+	const char *override;   /* a variable: if it is set, its value is the only name */
+	const char **names;     /* {M}, {m}: CUDA major and minor; {env:NAME}: a variable */
 	unsigned names_count;
 };
 
+/* What a consumer is known by: all that is given must hold. */
 struct profile {
 	const char *name, *target, *about;
+	const char **objects; /* globs of the file's name or SONAME: one of them */
+	unsigned objects_count;
+	const char **strings; /* texts in its read-only data: each of them */
+	unsigned strings_count;
 	const char *version_before, *version_after; /* the version stands between these texts */
 	const char **flags;
 	unsigned flags_count;
@@ -76,9 +82,20 @@ struct profile {
 struct data {
 	const struct target *const *targets;
 	size_t n_targets;
-	const struct profile *const *profiles;
+	const struct profile *const *profiles; /* the first that fits is taken */
 	size_t n_profiles;
 };
+
+/* The embedded data with a user's own before it; ends with data_free(). */
+struct user_data {
+	struct data data;
+	struct profile **own;
+	size_t n_own;
+	const struct profile **all;
+};
+int data_load(struct user_data *u, const char *const *files, size_t n_files, const char *directory,
+	      struct error *e);
+void data_free(struct user_data *u);
 
 extern const struct data data_embedded;
 extern const char data_rules[]; /* the text of doc/rules.md */

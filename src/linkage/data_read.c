@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <cyaml/cyaml.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,10 +77,11 @@ static const cyaml_schema_value_t target_schema = {
 };
 
 static const cyaml_schema_field_t row_fields[] = {
-	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct profile_row, from, 1, 32),
-	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct profile_row, to, 1, 32),
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile_row, from, 1, 32),
+	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile_row, to, 1, 32),
 	CYAML_FIELD_BOOL("eager", CYAML_FLAG_OPTIONAL, struct profile_row, eager),
-	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct profile_row, names, &text, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_STRING_PTR("override", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile_row, override, 1, 128),
+	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct profile_row, names, &text, 0, CYAML_UNLIMITED),
 	CYAML_FIELD_END
 };
 static const cyaml_schema_value_t row = {
@@ -90,8 +92,12 @@ static const cyaml_schema_field_t profile_fields[] = {
 	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct profile, name, 1, 64),
 	CYAML_FIELD_STRING_PTR("target", CYAML_FLAG_POINTER, struct profile, target, 1, 64),
 	CYAML_FIELD_STRING_PTR("about", CYAML_FLAG_POINTER, struct profile, about, 1, CYAML_UNLIMITED),
-	CYAML_FIELD_STRING_PTR("version_before", CYAML_FLAG_POINTER, struct profile, version_before, 4, 64),
-	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER, struct profile, version_after, 1, 64),
+	CYAML_FIELD_SEQUENCE("objects", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, objects, &text, 0, 64),
+	CYAML_FIELD_SEQUENCE("strings", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, strings, &text, 0, 16),
+	CYAML_FIELD_STRING_PTR("version_before", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_before,
+			       4, 64),
+	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_after,
+			       1, 64),
 	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct profile, flags, &text, 1, 8),
 	CYAML_FIELD_SEQUENCE("versions", CYAML_FLAG_POINTER, struct profile, versions, &row, 1, CYAML_UNLIMITED),
 	CYAML_FIELD_END
@@ -166,9 +172,45 @@ struct target *data_read_target(const char *path, struct error *e)
 	return t;
 }
 
+static bool is_flag(const char *word)
+{
+	static const char *const flags[] = {"lazy", "now", "local", "global", "deepbind", "nodelete"};
+	size_t i;
+
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (!strcmp(flags[i], word))
+			return true;
+	return false;
+}
+
+/* What the schema cannot say: something to be known by, versions in pairs. */
+static int check_profile(const char *path, const struct profile *p, struct error *e)
+{
+	unsigned i;
+
+	if (!p->objects_count && !p->strings_count && !p->version_before)
+		return error_set(e, "%s: nothing to know the consumer by: objects, strings or version_before", path);
+	if (!p->version_before != !p->version_after)
+		return error_set(e, "%s: version_before and version_after go together", path);
+	for (i = 0; i < p->flags_count; i++)
+		if (!is_flag(p->flags[i]))
+			return error_set(e, "%s: '%s' is no flag: lazy, now, local, global, deepbind, nodelete", path,
+					 p->flags[i]);
+	for (i = 0; i < p->versions_count; i++)
+		if (!p->versions[i].from != !p->versions[i].to || (p->versions[i].from && !p->version_before))
+			return error_set(e, "%s: a row's from and to go together, and need version_before", path);
+	return 0;
+}
+
 struct profile *data_read_profile(const char *path, struct error *e)
 {
-	return read_file(path, &profile_schema, e);
+	struct profile *p = read_file(path, &profile_schema, e);
+
+	if (p && check_profile(path, p, e) < 0) {
+		data_free_profile(p);
+		return NULL;
+	}
+	return p;
 }
 
 static void free_data(const cyaml_schema_value_t *schema, void *data)

@@ -22,13 +22,16 @@ struct plan {
 	const char *root;     /* NULL = the running system */
 	const char *exe;      /* --exe: the program that loads a shared-object engine */
 	const char *interp;
-	const char *library_path, *preload, *audit;
+	VEC(const char *) env; /* NAME=VALUE, the last one of a name counts */
+	const char *library_path, *preload, *audit; /* out of it, or from their own options */
 	bool bind_now;
 	const char *tunables; /* GLIBC_TUNABLES: processor features may be masked */
 	const char *cwd;
 	enum { SECURE_AUTO, SECURE_YES, SECURE_NO } secure;
 	const char *cache;    /* NULL = the loader's own, "" = none */
 	const char *hwcaps;   /* NULL = default: this CPU, or all with a root */
+	VEC(const char *) profiles; /* files, or names of profiles that are to be taken as seen: NAME[=VERSION] */
+	const char *data_dir;       /* more profiles: DIR/profiles/NAME.yaml, DIR/targets/NAME.yaml */
 	VEC(const char *) assume; /* present at run time although not on disk */
 	/* What a fix would change; for simulating it. */
 	bool deepbind;        /* the tracked library is opened with RTLD_DEEPBIND */
@@ -37,5 +40,8 @@ struct plan {
 	bool bindings;        /* tree: every reference too */
 	bool sha256;
 };
+
+/* The value of a variable of the process, NULL if it is not set. */
+const char *plan_getenv(const struct plan *plan, const char *name);
 
 #endif

@@ -6,7 +6,7 @@
 
 const char *evidence_name(enum evidence e)
 {
-	static const char *const names[] = {"needed", "declared", "literal", "profile"};
+	static const char *const names[] = {"needed", "declared", "note", "code", "literal", "profile", "script"};
 
 	return names[e];
 }
@@ -60,12 +60,16 @@ static const struct elf_object *named_object(struct store *store, const char *pa
 	return NULL;
 }
 
+const struct elf_object *plan_object(const struct plan *plan, struct store *store, const char *path,
+				     struct root_file **file, struct error *e)
+{
+	return named_object(store, path_in_root(plan, store, path, working_directory(plan, store)), file, e);
+}
+
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e)
 {
 	struct root_file *file;
-	const char *path = path_in_root(plan, store, plan->exe ? plan->exe : plan->engine,
-					working_directory(plan, store));
-	const struct elf_object *elf = named_object(store, path, &file, e);
+	const struct elf_object *elf = plan_object(plan, store, plan->exe ? plan->exe : plan->engine, &file, e);
 
 	if (!elf)
 		return -1;
@@ -194,4 +198,14 @@ void sequence_free(struct sequence *s)
 	process_free(s->process);
 	vec_free(&s->opened);
 	memset(s, 0, sizeof(*s));
+}
+
+const char *plan_getenv(const struct plan *plan, const char *name)
+{
+	size_t n = strlen(name), i;
+
+	for (i = plan->env.n; i-- > 0;) /* the last one counts */
+		if (!strncmp(plan->env.at[i], name, n) && plan->env.at[i][n] == '=')
+			return plan->env.at[i] + n + 1;
+	return NULL;
 }

@@ -9,7 +9,10 @@
 #include "linkage/plan.h"
 
 /* How we know of an open. */
-enum evidence { EVIDENCE_NEEDED, EVIDENCE_DECLARED, EVIDENCE_LITERAL, EVIDENCE_PROFILE };
+enum evidence {
+	EVIDENCE_NEEDED, EVIDENCE_DECLARED, EVIDENCE_NOTE, EVIDENCE_CODE, EVIDENCE_LITERAL, EVIDENCE_PROFILE,
+	EVIDENCE_SCRIPT
+};
 
 /* An open that was simulated. */
 struct opened {
@@ -17,7 +20,7 @@ struct opened {
 	const char *name;
 	unsigned flags;
 	enum evidence evidence;
-	const char *source;    /* the profile's name, NULL otherwise */
+	const char *source;    /* the profile's name, the note's feature, the place in the code; NULL otherwise */
 	struct lookup *lookup; /* NULL: the caller was not loaded, nothing was asked */
 	bool shim;
 	const char *caller_text; /* as declared */
@@ -37,6 +40,11 @@ struct sequence {
  * open in a bare process when the engine is a shared object, else NULL. */
 int plan_setup(const struct plan *plan, struct store *store, const struct cpu *cpu,
 	       struct process_setup *setup, const char **library, struct error *e);
+
+/* An object that the command line names, as a path of the plan's root; NULL
+ * after an error: it is not there, damaged, or for a machine not simulated. */
+const struct elf_object *plan_object(const struct plan *plan, struct store *store, const char *path,
+				     struct root_file **file, struct error *e);
 
 /* The machine the engine is for; -1 after an error. */
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e);

@@ -173,9 +173,24 @@ static void take_banner(struct reading *rd, const struct scan_hit *hit)
 	rd->s->version_from = "banner";
 }
 
+/* What the second pass is about: the texts that consumers are known by. */
+struct known_text {
+	size_t profile;
+	int string; /* index in its strings, -1 = version_before */
+};
+
+struct recognition {
+	struct reading *rd;
+	VEC(const char *) needle;
+	VEC(struct known_text) known;
+	bool *seen;           /* by needle */
+	const char **version; /* by profile */
+};
+
 /* A profile's version stands between two texts: "cudarc-" and "/src/". */
-static void take_profile(struct reading *rd, const struct scan_hit *hit, const struct profile *p)
+static void take_version(struct recognition *rc, const struct scan_hit *hit, size_t profile)
 {
+	const struct profile *p = rc->rd->owner->data->profiles[profile];
 	size_t n = strlen(p->version_before), m = strlen(p->version_after), k;
 	const unsigned char *v = hit->at + n;
 
@@ -183,8 +198,8 @@ static void take_profile(struct reading *rd, const struct scan_hit *hit, const s
 		;
 	if (!k || n + k + m > hit->after || memcmp(v + k, p->version_after, m))
 		return;
-	rd->s->profile = p;
-	rd->s->profile_version = arena_strndup(&rd->owner->arena, (const char *)v, k);
+	rc->seen[hit->needle] = true;
+	rc->version[profile] = arena_strndup(&rc->rd->owner->arena, (const char *)v, k);
 }
 
 /* "64130lib.so": pointer width, CUDA major and minor, prefix and suffix, as a
@@ -200,34 +215,101 @@ static void take_cuda(struct reading *rd, const struct scan_hit *hit)
 	rd->s->cuda_minor = at[-1] - '0';
 }
 
-enum { NEEDLE_PREFIX, NEEDLE_BANNER, NEEDLE_CUDA, NEEDLE_PROFILES };
+static void take_known(void *context, const struct scan_hit *hit)
+{
+	struct recognition *rc = context;
+	const struct known_text *k = &rc->known.at[hit->needle];
+
+	if (!hit->needle)
+		take_cuda(rc->rd, hit);
+	else if (k->string < 0)
+		take_version(rc, hit, k->profile);
+	else
+		rc->seen[hit->needle] = true;
+}
+
+static void add_text(struct recognition *rc, const char *text, size_t profile, int string)
+{
+	vec_push(&rc->needle, text);
+	vec_push(&rc->known, ((struct known_text){profile, string}));
+}
+
+static bool names_object(const struct profile *p, const struct root_file *file, const struct elf_object *elf)
+{
+	const char *slash = strrchr(file->real, '/');
+	unsigned i;
+
+	for (i = 0; i < p->objects_count; i++)
+		if (!fnmatch(p->objects[i], slash ? slash + 1 : file->real, 0) ||
+		    (elf->soname && !fnmatch(p->objects[i], elf->soname, 0)))
+			return true;
+	return !p->objects_count;
+}
+
+static bool all_seen(const struct recognition *rc, size_t profile)
+{
+	size_t i;
+
+	for (i = 1; i < rc->known.n; i++)
+		if (rc->known.at[i].profile == profile && !rc->seen[i])
+			return false;
+	return true;
+}
+
+/* Which known consumer is this?  Asked only of what looks the API up. */
+static void recognise(struct reading *rd, struct reader *r, const struct root_file *file, const struct elf_object *elf)
+{
+	const struct data *data = rd->owner->data;
+	struct recognition rc = {.rd = rd};
+	size_t i;
+	unsigned k;
+
+	add_text(&rc, "lib.so", 0, 0);
+	for (i = 0; i < data->n_profiles; i++) {
+		const struct profile *p = data->profiles[i];
+
+		if (strcmp(p->target, rd->t->name) || !names_object(p, file, elf))
+			continue;
+		if (p->version_before)
+			add_text(&rc, p->version_before, i, -1);
+		for (k = 0; k < p->strings_count; k++)
+			add_text(&rc, p->strings[k], i, (int)k);
+	}
+	rc.seen = xmalloc(rc.needle.n * sizeof(*rc.seen));
+	memset(rc.seen, 0, rc.needle.n * sizeof(*rc.seen));
+	rc.version = xmalloc((data->n_profiles + 1) * sizeof(*rc.version));
+	memset(rc.version, 0, (data->n_profiles + 1) * sizeof(*rc.version));
+	if (elf_scan(r, elf, rc.needle.at, (unsigned)rc.needle.n, take_known, &rc) < 0)
+		rd->s->note = "its strings could not all be read";
+	for (i = 0; i < data->n_profiles && !rd->s->profile; i++)
+		if (!strcmp(data->profiles[i]->target, rd->t->name) && names_object(data->profiles[i], file, elf) &&
+		    all_seen(&rc, i)) {
+			rd->s->profile = data->profiles[i];
+			rd->s->profile_version = rc.version[i];
+		}
+	vec_free(&rc.needle);
+	vec_free(&rc.known);
+	free(rc.seen);
+	free(rc.version);
+}
+
+enum { NEEDLE_PREFIX, NEEDLE_BANNER, NEEDLES };
 
 static void take_hit(void *context, const struct scan_hit *hit)
 {
 	struct reading *rd = context;
 
-	switch (hit->needle) {
-	case NEEDLE_PREFIX:
-		if (!take_symbol_name(rd, hit))
-			take_literal(rd, hit);
-		break;
-	case NEEDLE_BANNER: take_banner(rd, hit); break;
-	case NEEDLE_CUDA: take_cuda(rd, hit); break;
-	default: take_profile(rd, hit, rd->owner->data->profiles[hit->needle - NEEDLE_PROFILES]);
-	}
+	if (hit->needle == NEEDLE_BANNER)
+		take_banner(rd, hit);
+	else if (!take_symbol_name(rd, hit))
+		take_literal(rd, hit);
 }
 
 static void scan_strings(struct reading *rd, struct reader *r, const struct elf_object *elf)
 {
-	const struct data *data = rd->owner->data;
-	const char *needle[NEEDLE_PROFILES + 64] = {rd->t->prefix, rd->t->banner, "lib.so"};
-	unsigned n = NEEDLE_PROFILES;
+	const char *needle[NEEDLES] = {rd->t->prefix, rd->t->banner};
 
-	while (n - NEEDLE_PROFILES < data->n_profiles && n < NEEDLE_PROFILES + 64) {
-		needle[n] = data->profiles[n - NEEDLE_PROFILES]->version_before;
-		n++;
-	}
-	if (elf_scan(r, elf, needle, n, take_hit, rd) < 0)
+	if (elf_scan(r, elf, needle, NEEDLES, take_hit, rd) < 0)
 		rd->s->note = "its strings could not all be read";
 }
 
@@ -319,6 +401,9 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 			scan_strings(&rd, r, elf);
 		judge(&rd, r, elf, &symbols);
 		count_unlinked(&rd);
+		elf_dlopen_notes(r, elf, &owner->store->names, &owner->arena, &s->notes);
+		if (!s->tracked && (surface_hides_loader(s) || s->literal.n))
+			recognise(&rd, r, file, elf);
 		elf_symbols_free(&symbols);
 		close(fd);
 	} else {

@@ -7,6 +7,7 @@
 #ifndef NCCLWHICH_LINKAGE_SURFACE_H
 #define NCCLWHICH_LINKAGE_SURFACE_H
 
+#include "elf/note.h"
 #include "linkage/data.h"
 #include "loader/store.h"
 
@@ -23,8 +24,9 @@ struct surface {
 	size_t n_unlinked; /* held, but neither imported nor defined: to be looked up */
 	bool unlinked_key; /* one of these mints an id or makes a communicator */
 	VEC(struct literal) literal;
+	struct dlopen_notes notes;     /* what the object declares itself */
 	const struct profile *profile; /* of a consumer that was recognised */
-	const char *profile_version;   /* "0.19.10" */
+	const char *profile_version;   /* "0.19.10"; NULL if the profile has none */
 	int cuda_major, cuda_minor;    /* -1 = not visible */
 	bool tracked;        /* the file is a copy of the library, or has one in it */
 	bool buried;         /* … and is something else besides */

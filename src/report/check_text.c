@@ -61,6 +61,9 @@ static void put_evidence(struct text *t, const struct path *path)
 	switch (path->evidence) {
 	case EVIDENCE_NEEDED: fputs(path->how == HOW_PRELOAD ? "preload" : "DT_NEEDED", t->stream); break;
 	case EVIDENCE_DECLARED: fputs("declared", t->stream); break;
+	case EVIDENCE_NOTE: fputs("declared in it, by a note", t->stream); break;
+	case EVIDENCE_CODE: fprintf(t->stream, "in its code, at %s", path->source); break;
+	case EVIDENCE_SCRIPT: fprintf(t->stream, "in a script, %s", path->source); break;
 	case EVIDENCE_LITERAL: fputs("a string in it", t->stream); break;
 	case EVIDENCE_PROFILE: fprintf(t->stream, "known from its profile: %s", path->source); break;
 	}

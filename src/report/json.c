@@ -110,7 +110,7 @@ json_t *json_start(const struct process *p)
 	return j;
 }
 
-static json_t *json_flags(unsigned flags)
+json_t *json_flags(unsigned flags)
 {
 	static const struct {
 		unsigned bit;

@@ -10,6 +10,9 @@
  * KEY_hex in OBJECT has them exactly.  NULL gives null. */
 void json_put_text(json_t *object, const char *key, const char *text);
 
+/* The words of enum open_flags. */
+json_t *json_flags(unsigned flags);
+
 /* "objects": the link map in order. */
 json_t *json_objects(const struct process *p);
 /* "start": would the process start? */

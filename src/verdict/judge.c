@@ -107,7 +107,8 @@ static void judge_hidden(struct run *r, const struct object *o)
 		run_add_finding(r, "profile-version-unknown", SEVERITY_NOTE, o,
 				arena_printf(&r->arena, "%s holds %s %s, whose names for %s are not known; declare them: "
 					     "--dlopen '%s:NAME,FLAGS'", describe(o), f->profile->name,
-					     f->profile_version, r->surfaces->target->name, o->path));
+					     f->profile_version ? f->profile_version : "", r->surfaces->target->name,
+					     o->path));
 	else
 		run_add_finding(r, "hidden-loader", SEVERITY_NOTE, o,
 				arena_printf(&r->arena, "%s looks up functions of %s at run time, under a name that it "

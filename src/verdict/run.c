@@ -1,9 +1,9 @@
 #include "verdict/run.h"
 
+#include "linkage/discover.h"
 #include "verdict/crossings.h"
 #include "verdict/judge.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 const char *verdict_name(enum verdict v)
@@ -106,17 +106,6 @@ static bool concerns_target(struct run *r, const struct lookup *l)
 	return target_matches(r->surfaces->target, l->request) || (l->object && run_instance_of(r, l->object));
 }
 
-static const struct profile_row *row_of(const struct profile *p, const char *version)
-{
-	unsigned i;
-
-	for (i = 0; i < p->versions_count; i++)
-		if (data_version_compare(version, p->versions[i].from) >= 0 &&
-		    data_version_compare(version, p->versions[i].to) <= 0)
-			return &p->versions[i];
-	return NULL;
-}
-
 /* Names that one consumer tries in turn are one path: the first that opened,
  * or, if none did, the first. */
 static void add_opens(struct run *r)
@@ -137,7 +126,7 @@ static void add_opens(struct run *r)
 		path = add_path(r, first->caller, last->lookup->object ? last->lookup : first->lookup, first->evidence);
 		path->source = first->source;
 		path->goes_on = first->evidence == EVIDENCE_LITERAL;
-		path->eager = first->source && row_of(path->surface->profile, path->surface->profile_version)->eager;
+		path->eager = first->source && path->surface->profile && profile_row_of(path->surface->profile, path->surface->profile_version)->eager;
 		for (; i < k; i++)
 			if (s->opened.at[i].lookup != path->lookup)
 				vec_push(&path->tried, s->opened.at[i].lookup);
@@ -158,130 +147,28 @@ static void collect_paths(struct run *r)
 	add_opens(r);
 }
 
-/* ---- discovery: what an object opens without being told ---- */
-
-static bool declared_by(const struct run *r, const struct object *o)
-{
-	size_t i;
-
-	for (i = 0; i < r->sequence.opened.n; i++) {
-		const struct opened *opened = &r->sequence.opened.at[i];
-
-		if (opened->caller == o && opened->evidence == EVIDENCE_DECLARED && !opened->shim &&
-		    target_matches(r->surfaces->target, opened->name))
-			return true;
-	}
-	return false;
-}
-
-/* "{M}" and "{m}" in a name; false if a number is wanted that is not known. */
-static const char *expand_name(struct run *r, const char *name, int major, int minor)
-{
-	char *out = xmalloc(strlen(name) + 16), *to = out;
-	const char *result = NULL;
-
-	for (; *name; name++) {
-		if (!strncmp(name, "{M}", 3) || !strncmp(name, "{m}", 3)) {
-			int number = name[1] == 'M' ? major : minor;
-
-			if (number < 0)
-				goto out;
-			to += sprintf(to, "%d", number);
-			name += 2;
-		} else {
-			*to++ = *name;
-		}
-	}
-	*to = '\0';
-	result = names_add(&r->surfaces->store->names, out);
-out:
-	free(out);
-	return result;
-}
-
-static unsigned profile_flags(const struct run *r, const struct profile *p)
-{
-	unsigned flags = r->deepbind ? OPEN_DEEPBIND : 0, i;
-
-	for (i = 0; i < p->flags_count; i++)
-		flags |= !strcmp(p->flags[i], "lazy") ? OPEN_LAZY : !strcmp(p->flags[i], "now") ? OPEN_NOW
-			 : !strcmp(p->flags[i], "global") ? OPEN_GLOBAL : !strcmp(p->flags[i], "deepbind") ? OPEN_DEEPBIND : 0;
-	return flags;
-}
-
-static void open_by_profile(struct run *r, struct object *o, const struct surface *f,
-			    const struct profile_row *row)
-{
-	const char *source = arena_printf(&r->arena, "%s %s", f->profile->name, f->profile_version);
-	unsigned i;
-
-	for (i = 0; i < row->names_count; i++) {
-		const char *name = expand_name(r, row->names[i], f->cuda_major, f->cuda_minor);
-		struct opened *opened;
-
-		if (!name)
-			continue;
-		opened = sequence_open(&r->sequence, o, name, profile_flags(r, f->profile), EVIDENCE_PROFILE, source);
-		if (!opened || opened->lookup->object)
-			return;
-	}
-}
-
-static void discover(struct run *r, struct object *o)
-{
-	const struct surface *f = surface(r, o);
-	const struct profile_row *row;
-	size_t i;
-
-	if (!f->imports_dlopen || f->tracked || declared_by(r, o))
-		return;
-	if (f->profile && surface_hides_loader(f)) {
-		row = row_of(f->profile, f->profile_version);
-		if (row)
-			open_by_profile(r, o, f, row);
-		return;
-	}
-	for (i = 0; i < f->literal.n; i++)
-		if (f->literal.at[i].whole)
-			sequence_open(&r->sequence, o, f->literal.at[i].name,
-				      OPEN_NOW | (r->deepbind ? OPEN_DEEPBIND : 0), EVIDENCE_LITERAL, NULL);
-}
-
-/* Objects mapped from FIRST on, in the order of mapping; they may map more. */
-static void discover_from(struct run *r, size_t first)
-{
-	struct process *p = r->sequence.process;
-	size_t i;
-
-	for (i = first; i < p->objects.n && !r->sequence.died; i++) {
-		struct object *o = p->objects.at[i];
-
-		if (o != r->sequence.engine && o->file && o->how != HOW_INTERP)
-			discover(r, o);
-	}
-}
-
 static int simulate(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
 {
 	struct sequence *s = &r->sequence;
+	struct discovery d = {.sequence = s, .surfaces = r->surfaces, .plan = plan};
 	size_t i, before;
 
 	if (sequence_start(s, plan, r->surfaces->store, cpu, true, true, e) < 0)
 		return -1;
 	if (!s->process->started)
 		return 0;
-	discover_from(r, 0);
+	discover_from(&d, 0);
 	for (i = 0; i < plan->events.n && !s->died; i++) {
 		struct event event = plan->events.at[i];
 
 		before = s->process->objects.n;
-		if (r->deepbind && target_matches(r->surfaces->target, event.name))
+		if (plan->deepbind && target_matches(r->surfaces->target, event.name))
 			event.flags |= OPEN_DEEPBIND;
 		sequence_declared(s, &event);
-		discover_from(r, before);
+		discover_from(&d, before);
 	}
 	if (s->engine && !s->died)
-		discover(r, s->engine);
+		discover(&d, s->engine);
 	return 0;
 }
 
@@ -291,7 +178,6 @@ struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const st
 
 	memset(r, 0, sizeof(*r));
 	r->surfaces = surfaces;
-	r->deepbind = plan->deepbind;
 	if (simulate(r, plan, cpu, e) < 0) {
 		run_free(r);
 		return NULL;

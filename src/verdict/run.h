@@ -59,7 +59,6 @@ struct run {
 	struct sequence sequence;
 	struct surfaces *surfaces;
 	struct arena arena;
-	bool deepbind; /* a what-if: the plan's */
 	VEC(struct path *) paths;
 	VEC(struct instance *) instances;
 	VEC(struct api_binding *) bindings; /* every reference to the API but self-calls that stay */

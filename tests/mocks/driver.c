@@ -1,6 +1,6 @@
 /* The process of a cell: opens libraries and calls functions as its arguments say.
  *
- *   open FLAGS PATH       FLAGS: letters n (now) l (lazy) g (global) d (deepbind)
+ *   open FLAGS PATH       FLAGS: letters n (now) l (lazy) g (global) d (deepbind) o (noload)
  *   mint N NAME           call NAME of the Nth library opened: make an id
  *   make N NAME           make a communicator from the id
  *   use N NAME            run one collective on the communicator
@@ -41,6 +41,7 @@ static int flags_of(const char *letters)
 			 : *letters == 'l' ? RTLD_LAZY
 			 : *letters == 'g' ? RTLD_GLOBAL
 			 : *letters == 'd' ? RTLD_DEEPBIND
+			 : *letters == 'o' ? RTLD_NOLOAD
 					   : 0;
 	return flags;
 }

@@ -98,7 +98,7 @@ static struct comm *comm_new(void)
 	if (comm == NULL)
 		return NULL;
 	for (size_t i = 0; i < MEMORY; i += 8)
-		put_word(comm, i, ((i + SIZE) * 0x9e3779b97f4a7c15ULL) | 0x0800000000010000);
+		put_word(comm, i, ((i + SIZE) * 0x9e3779b97f4a7c15ULL) | 0x0010000000010000);
 	put_word(comm, STATE, SUCCESS);
 	put_word(comm, ABORT_FLAG, (uintptr_t)&abort_flag);
 #if END

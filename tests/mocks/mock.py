@@ -34,8 +34,9 @@ ARGUMENTS = {"ncclGetVersion": "&answer", "ncclCommGetAsyncError": "comm, &error
 
 # Calls of exported names must stay calls of exported names, whatever the compiler's defaults:
 # no inlining, no binding inside the file, PLT entries that are bound when they are first used.
-FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-fplt", "-fsemantic-interposition", "-fvisibility=default",
-         "-Wall", "-Wextra", "-pthread", "-shared", "-Wl,-soname,libnccl.so.2", "-Wl,-z,lazy"]
+COMPILE = ["-std=gnu11", "-O1", "-fPIC", "-fplt", "-fsemantic-interposition", "-fvisibility=default",
+           "-Wall", "-Wextra", "-pthread"]
+LINK = ["-shared", "-Wl,-soname,libnccl.so.2", "-Wl,-z,lazy"]
 
 
 def number(version: str) -> Tuple[int, ...]:
@@ -141,10 +142,11 @@ def compiler() -> List[str]:
     return shlex.split(os.environ.get("CC", "gcc"))
 
 
-def build(facts: Facts, version: str, target: str, like: Optional[str] = None,
-          grow: int = 0) -> None:
+def build(facts: Facts, version: str, target: str, like: Optional[str] = None, grow: int = 0,
+          compile_only: bool = False) -> None:
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-    subprocess.run(compiler() + FLAGS + ["-x", "c", "-", "-o", target], check=True,
+    subprocess.run(compiler() + COMPILE + (["-c"] if compile_only else LINK)
+                   + ["-x", "c", "-", "-o", target], check=True,
                    input=source(facts, version, like, grow).encode())
 
 

@@ -1,0 +1,185 @@
+#include "linkage/discover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct surface *surface(const struct discovery *d, const struct object *o)
+{
+	return surface_of(d->surfaces, o->file, o->elf);
+}
+
+/* Whoever declares an open of the library for an object says all of them. */
+static bool is_declared(const struct discovery *d, const struct object *o)
+{
+	size_t i;
+
+	for (i = 0; i < d->sequence->opened.n; i++) {
+		const struct opened *opened = &d->sequence->opened.at[i];
+
+		if (opened->caller == o && opened->evidence == EVIDENCE_DECLARED && !opened->shim &&
+		    target_matches(d->surfaces->target, opened->name))
+			return true;
+	}
+	return false;
+}
+
+const struct profile_row *profile_row_of(const struct profile *p, const char *version)
+{
+	unsigned i;
+
+	for (i = 0; i < p->versions_count; i++) {
+		const struct profile_row *row = &p->versions[i];
+
+		if (!row->from)
+			return row;
+		if (version && data_version_compare(version, row->from) >= 0 && data_version_compare(version, row->to) <= 0)
+			return row;
+	}
+	return NULL;
+}
+
+unsigned profile_flags(const struct profile *p)
+{
+	unsigned flags = 0, i;
+
+	for (i = 0; i < p->flags_count; i++)
+		flags |= !strcmp(p->flags[i], "lazy") ? OPEN_LAZY : !strcmp(p->flags[i], "now") ? OPEN_NOW
+			 : !strcmp(p->flags[i], "global") ? OPEN_GLOBAL : !strcmp(p->flags[i], "deepbind") ? OPEN_DEEPBIND
+			 : !strcmp(p->flags[i], "nodelete") ? OPEN_NODELETE : 0;
+	return flags & (OPEN_LAZY | OPEN_NOW) ? flags : flags | OPEN_NOW;
+}
+
+/* The value of one placeholder of a name; NULL if it has none here. */
+static const char *placeholder(const struct discovery *d, const struct surface *f, const char *at, size_t n,
+			       char *number)
+{
+	int cuda = n == 1 && *at == 'M' ? f->cuda_major : n == 1 && *at == 'm' ? f->cuda_minor : -1;
+
+	if (n > 4 && !strncmp(at, "env:", 4)) {
+		char *name = xprintf("%.*s", (int)(n - 4), at + 4);
+		const char *value = plan_getenv(d->plan, name);
+
+		free(name);
+		return value && *value ? value : NULL;
+	}
+	if (cuda < 0)
+		return NULL;
+	sprintf(number, "%d", cuda);
+	return number;
+}
+
+/* A name of a profile with its placeholders filled in, {M} and {m} by the CUDA
+ * version seen in the object, {env:NAME} by the process's environment; NULL if
+ * one has no value: then the consumer does not try this name. */
+static const char *expand(const struct discovery *d, const struct surface *f, const char *name)
+{
+	char *out = xstrdup(""), *more, number[16];
+	const char *result = NULL, *open, *close, *value;
+
+	while ((open = strchr(name, '{')) && (close = strchr(open, '}'))) {
+		value = placeholder(d, f, open + 1, (size_t)(close - open - 1), number);
+		if (!value)
+			goto out;
+		more = xprintf("%s%.*s%s", out, (int)(open - name), name, value);
+		free(out);
+		out = more;
+		name = close + 1;
+	}
+	more = xprintf("%s%s", out, name);
+	free(out);
+	out = more;
+	result = names_add(&d->surfaces->store->names, out);
+out:
+	free(out);
+	return result;
+}
+
+/* True when there is no need for another name: it opened, or the process died. */
+static bool open_one(struct discovery *d, struct object *o, const char *name, unsigned flags, enum evidence evidence,
+		     const char *source)
+{
+	struct opened *opened;
+
+	if (d->plan->deepbind)
+		flags |= OPEN_DEEPBIND;
+	opened = sequence_open(d->sequence, o, name, flags, evidence, source);
+	return !opened || opened->lookup->object;
+}
+
+/* The first name that opens is kept.  A name that the user chose by a variable
+ * is the only one: if it does not open, nothing else is tried. */
+static void open_by_profile(struct discovery *d, struct object *o, const struct surface *f)
+{
+	const struct profile_row *row = profile_row_of(f->profile, f->profile_version);
+	const char *chosen = row && row->override ? plan_getenv(d->plan, row->override) : NULL, *source;
+	unsigned i;
+
+	if (!row)
+		return;
+	source = f->profile_version ? arena_printf(&d->surfaces->arena, "%s %s", f->profile->name, f->profile_version)
+				    : f->profile->name;
+	if (chosen && *chosen) {
+		open_one(d, o, names_add(&d->surfaces->store->names, chosen), profile_flags(f->profile), EVIDENCE_PROFILE,
+			 source);
+		return;
+	}
+	for (i = 0; i < row->names_count; i++) {
+		const char *name = expand(d, f, row->names[i]);
+
+		if (name && open_one(d, o, name, profile_flags(f->profile), EVIDENCE_PROFILE, source))
+			return;
+	}
+}
+
+/* The names of a note are alternatives. */
+static bool open_by_notes(struct discovery *d, struct object *o, const struct surface *f)
+{
+	bool any = false;
+	size_t i, k;
+
+	for (i = 0; i < f->notes.n; i++) {
+		const struct dlopen_note *note = &f->notes.at[i];
+
+		if (!note->n || !target_matches(d->surfaces->target, note->name[0]))
+			continue;
+		any = true;
+		for (k = 0; k < note->n; k++)
+			if (open_one(d, o, note->name[k], OPEN_NOW, EVIDENCE_NOTE, note->feature ? note->feature : "note"))
+				break;
+	}
+	return any;
+}
+
+static void open_by_literals(struct discovery *d, struct object *o, const struct surface *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->literal.n; i++)
+		if (f->literal.at[i].whole)
+			open_one(d, o, f->literal.at[i].name, OPEN_NOW, EVIDENCE_LITERAL, NULL);
+}
+
+void discover(struct discovery *d, struct object *o)
+{
+	const struct surface *f = surface(d, o);
+
+	if (f->tracked || is_declared(d, o))
+		return;
+	if (f->profile)
+		open_by_profile(d, o, f);
+	else if (!open_by_notes(d, o, f) && f->imports_dlopen)
+		open_by_literals(d, o, f);
+}
+
+void discover_from(struct discovery *d, size_t first)
+{
+	struct process *p = d->sequence->process;
+	size_t i;
+
+	for (i = first; i < p->objects.n && !d->sequence->died; i++) {
+		struct object *o = p->objects.at[i];
+
+		if (o != d->sequence->engine && o->file && o->how != HOW_INTERP)
+			discover(d, o);
+	}
+}

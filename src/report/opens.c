@@ -1,0 +1,129 @@
+#include "report/opens.h"
+
+#include "linkage/discover.h"
+
+/* One open, however it is known. */
+struct shown {
+	const char *name; /* NULL: only known to be computed */
+	const char *evidence, *where;
+	unsigned flags;
+	bool flags_known;
+};
+
+typedef void show_function(void *to, const struct shown *s);
+
+static void each_open(const struct surface *f, show_function *show, void *to)
+{
+	const struct profile_row *row = f->profile ? profile_row_of(f->profile, f->profile_version) : NULL;
+	size_t i, k;
+	unsigned n;
+
+	for (n = 0; row && n < row->names_count; n++)
+		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
+					 .flags = profile_flags(f->profile), .flags_known = true});
+	for (i = 0; i < f->notes.n; i++)
+		for (k = 0; k < f->notes.at[i].n; k++)
+			show(to, &(struct shown){.name = f->notes.at[i].name[k], .evidence = "note",
+						 .where = f->notes.at[i].feature});
+	for (i = 0; i < f->literal.n; i++)
+		show(to, &(struct shown){.name = f->literal.at[i].name, .evidence = "literal",
+					 .where = f->literal.at[i].whole ? NULL : "the end of another text"});
+}
+
+static json_t *json_imports(const struct surface *f)
+{
+	json_t *list = json_array();
+
+	if (f->imports_dlopen)
+		json_array_append_new(list, json_string("dlopen"));
+	if (f->imports_dlsym)
+		json_array_append_new(list, json_string("dlsym"));
+	return list;
+}
+
+static void put_json(void *to, const struct shown *s)
+{
+	json_t *j = json_object();
+
+	json_put_text(j, "name", s->name);
+	json_object_set_new(j, "computed", json_boolean(!s->name));
+	json_object_set_new(j, "flags", s->flags_known ? json_flags(s->flags) : json_null());
+	json_object_set_new(j, "evidence", json_string(s->evidence));
+	json_put_text(j, "where", s->where);
+	json_array_append_new(to, j);
+}
+
+json_t *opens_json(const struct opens_report *o)
+{
+	json_t *root = json_object(), *objects = json_array();
+	size_t i;
+	unsigned k;
+
+	for (i = 0; i < o->at.n; i++) {
+		const struct surface *f = o->at.at[i].surface;
+		json_t *j = json_object(), *opens = json_array(), *looks_up = json_array(), *hidden = json_array();
+
+		json_put_text(j, "path", o->at.at[i].path);
+		json_object_set_new(j, "imports", json_imports(f));
+		each_open(f, put_json, opens);
+		json_object_set_new(j, "opens", opens);
+		for (k = 0; k < o->target->symbols_count; k++)
+			if (f->held[k] && !f->imported[k] && !f->defined[k])
+				json_array_append_new(looks_up, json_string(o->target->symbols[k].name));
+		json_object_set_new(j, "looks_up", looks_up);
+		if (surface_hides_loader(f))
+			json_array_append_new(hidden, json_string(o->target->name));
+		json_object_set_new(j, "hidden_loader", hidden);
+		if (f->profile) {
+			json_put_text(j, "profile", f->profile->name);
+			json_put_text(j, "profile_version", f->profile_version);
+		}
+		if (f->note)
+			json_put_text(j, "note", f->note);
+		json_array_append_new(objects, j);
+	}
+	json_object_set_new(root, "schema", json_string("ncclwhich-opens/1"));
+	json_object_set_new(root, "objects", objects);
+	return root;
+}
+
+static void put_text(void *to, const struct shown *s)
+{
+	struct text *t = to;
+
+	fputs("  opens ", t->stream);
+	text_name(t, s->name ? s->name : "a name that is computed at run time");
+	fprintf(t->stream, "  [%s", s->evidence);
+	if (s->where) {
+		fputs(": ", t->stream);
+		text_name(t, s->where);
+	}
+	fputs("]\n", t->stream);
+}
+
+void opens_text(struct text *t, const struct opens_report *o)
+{
+	size_t i;
+	unsigned k, n;
+
+	for (i = 0; i < o->at.n; i++) {
+		const struct surface *f = o->at.at[i].surface;
+
+		fputs(text_bold(t), t->stream);
+		text_name(t, o->at.at[i].path);
+		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen ? "" : "  (does not import dlopen)");
+		each_open(f, put_text, t);
+		for (k = n = 0; k < o->target->symbols_count; k++)
+			if (f->held[k] && !f->imported[k] && !f->defined[k])
+				fprintf(t->stream, "%s%s", n++ ? ", " : "  looks up ", o->target->symbols[k].name);
+		if (n)
+			fputc('\n', t->stream);
+		if (f->profile)
+			fprintf(t->stream, "  known: %s%s%s\n", f->profile->about, f->profile_version ? " " : "",
+				f->profile_version ? f->profile_version : "");
+		else if (surface_hides_loader(f) && !f->literal.n && !f->notes.n)
+			fprintf(t->stream, "  opens %s under a name that it does not show\n", o->target->name);
+		if (f->note)
+			fprintf(t->stream, "  note: %s\n", f->note);
+	}
+}
