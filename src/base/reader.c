@@ -96,3 +96,12 @@ long reader_string(struct reader *r, uint64_t offset, char *to, size_t limit)
 	}
 	return -1;
 }
+
+uint64_t reader_after_hole(const struct reader *r, uint64_t offset)
+{
+	off_t data = offset < r->size ? lseek(r->fd, (off_t)offset, SEEK_DATA) : -1;
+
+	if (data >= 0)
+		return (uint64_t)data;
+	return offset >= r->size || errno == ENXIO ? r->size : offset; /* not every file system knows its holes */
+}

@@ -37,4 +37,8 @@ bool reader_at(struct reader *r, uint64_t offset, void *to, size_t n);
  * if there is no NUL within LIMIT bytes or before the end of the file. */
 long reader_string(struct reader *r, uint64_t offset, char *to, size_t limit);
 
+/* The first byte from OFFSET on that is not in a hole of the file, which reads
+ * as zeros and may be larger than any disk; the file's size if none is left. */
+uint64_t reader_after_hole(const struct reader *r, uint64_t offset);
+
 #endif

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 
 /* Tables longer than this are taken for damage, not for data: the largest
- * dynamic sections and version tables in use are some kilobytes. */
+ * dynamic sections and version tables in use are some kilobytes.  Strings may
+ * overlap, so that their sum has to be limited too. */
 enum {
-	DYNAMIC_MOST = 1 << 20,
+	DYNAMIC_MOST = 256 * 1024,
 	STRING_MOST = 64 * 1024,
-	VERSIONS_MOST = 1 << 16,
+	STRINGS_MOST = 1 << 20,
+	VERSIONS_MOST = 1 << 12,
+	NOTES_MOST = 1 << 20, /* of one segment, those behind are not looked at */
 };
 
 struct parse {
@@ -17,6 +20,7 @@ struct parse {
 	struct reader *r;
 	struct names *names;
 	struct arena *arena;
+	size_t strings; /* bytes of all strings so far */
 	char text[STRING_MOST];
 };
 
@@ -100,8 +104,11 @@ static int read_header(struct parse *p, Elf64_Ehdr *h)
 static void read_interp(struct parse *p, uint64_t offset, uint64_t size)
 {
 	char text[4096];
-	long n = reader_string(p->r, offset, text, size < sizeof(text) ? size : sizeof(text));
+	long n;
 
+	if (p->o->interp)
+		return; /* the kernel takes the first */
+	n = reader_string(p->r, offset, text, size < sizeof(text) ? size : sizeof(text));
 	/* The kernel insists on a final NUL and at most PATH_MAX bytes. */
 	if (n > 0)
 		p->o->interp = names_add_n(p->names, text, (size_t)n);
@@ -151,7 +158,7 @@ static int read_segments(struct parse *p, const Elf64_Ehdr *h, Elf64_Phdr *dynam
 		case PT_NOTE:
 			if (o->n_note < sizeof(o->note_offset) / sizeof(o->note_offset[0])) {
 				o->note_offset[o->n_note] = offset;
-				o->note_size[o->n_note++] = filesz;
+				o->note_size[o->n_note++] = filesz < NOTES_MOST ? filesz : NOTES_MOST;
 			}
 			break;
 		case PT_TLS:
@@ -175,7 +182,8 @@ static const char *dynamic_string(struct parse *p, uint64_t offset, const char *
 	long n;
 
 	if (__builtin_add_overflow(p->o->strtab, offset, &at) || !p->o->strtab ||
-	    (n = reader_string(p->r, at, p->text, sizeof(p->text))) < 0) {
+	    (n = reader_string(p->r, at, p->text, sizeof(p->text))) < 0 ||
+	    (p->strings += (size_t)n) > STRINGS_MOST) {
 		fault(p, ELF_DAMAGED, what);
 		return NULL;
 	}
@@ -198,7 +206,7 @@ static int read_version_needs(struct parse *p, uint64_t vaddr, uint64_t count)
 		unsigned k;
 		const char *file;
 
-		if (!at || !reader_at(p->r, at, &vn, sizeof(vn)) || !left) {
+		if (!at || !left-- || !reader_at(p->r, at, &vn, sizeof(vn))) {
 			result = fault(p, ELF_DAMAGED, "DT_VERNEED");
 			break;
 		}
@@ -474,6 +482,7 @@ const struct elf_object *elf_object_read(struct reader *reader, struct names *na
 	p->r = reader;
 	p->names = names;
 	p->arena = arena;
+	p->strings = 0;
 	if (read_header(p, &h) == 0 && read_segments(p, &h, &dynamic) == 0) {
 		if (!o->has_dynamic)
 			fault(p, ELF_NO_DYNAMIC, NULL);

@@ -50,18 +50,20 @@ static size_t intervals_of(const struct elf_object *o, uint64_t size, struct int
 	return m;
 }
 
-/* The first fatbin block that begins in DATA, or N; *LENGTH is its whole size. */
-static size_t find_fatbin(const unsigned char *data, size_t n, uint64_t offset, uint64_t left, uint64_t *length)
+/* The first fatbin block that begins in the first N of HAVE bytes, or N;
+ * *LENGTH is its whole size. */
+static size_t find_fatbin(const unsigned char *data, size_t n, size_t have, uint64_t offset, uint64_t left,
+			  uint64_t *length)
 {
 	static const unsigned char magic[] = {0x50, 0xed, 0x55, 0xba, 0x01, 0x00};
 	const unsigned char *at = data;
 
-	while ((at = memmem(at, n - (size_t)(at - data), magic, sizeof(magic)))) {
+	while ((at = memmem(at, have - (size_t)(at - data), magic, sizeof(magic))) && at < data + n) {
 		size_t k = (size_t)(at - data);
 		uint16_t header;
 		uint64_t size;
 
-		if (n - k >= 16 && (offset + k) % 8 == 0) {
+		if (have - k >= 16 && (offset + k) % 8 == 0) {
 			memcpy(&header, at + 6, sizeof(header));
 			memcpy(&size, at + 8, sizeof(size));
 			header = le16toh(header);
@@ -76,6 +78,11 @@ static size_t find_fatbin(const unsigned char *data, size_t n, uint64_t offset, 
 	return n;
 }
 
+static size_t at_most(size_t n, size_t most)
+{
+	return n < most ? n : most;
+}
+
 static void report(struct scan *s, const unsigned char *from, size_t n, const unsigned char *limit, uint64_t offset)
 {
 	unsigned i;
@@ -86,8 +93,11 @@ static void report(struct scan *s, const unsigned char *from, size_t n, const un
 
 		while (at < from + n &&
 		       (at = memmem(at, (size_t)(limit - at), s->needle[i], length)) && at < from + n) {
-			struct scan_hit hit = {.needle = i, .at = at, .before = (size_t)(at - s->buffer),
-					       .after = (size_t)(limit - at),
+			/* Who looks at a hit may well look at all of this; a file full
+			 * of hits must not make that a matter of minutes. */
+			struct scan_hit hit = {.needle = i, .at = at,
+					       .before = at_most((size_t)(at - s->buffer), SCAN_CONTEXT),
+					       .after = at_most((size_t)(limit - at), SCAN_CONTEXT),
 					       .offset = offset + (uint64_t)(at - from)};
 
 			if (hit.offset < s->o->strtab || hit.offset >= s->o->strtab + s->o->strtab_size)
@@ -97,29 +107,40 @@ static void report(struct scan *s, const unsigned char *from, size_t n, const un
 	}
 }
 
+/* What begins from FROM to STOP in the buffer of HAVE bytes, which stand at BASE
+ * of the file; END is the end of the interval.  Returns where to go on. */
+static uint64_t scan_buffer(struct scan *s, size_t from, size_t stop, size_t have, uint64_t base, uint64_t end)
+{
+	while (from < stop) {
+		uint64_t length = 0;
+		const unsigned char *data = s->buffer + from;
+		size_t block = find_fatbin(data, stop - from, have - from, base + from, end - (base + from), &length);
+
+		report(s, data, block, length ? data + block : s->buffer + have, base + from);
+		from += block;
+		if (length >= stop - from)
+			return base + from + length;
+		from += (size_t)length; /* blocks may be small: no reading again for each */
+	}
+	return base + stop;
+}
+
 static int scan_interval(struct scan *s, struct interval iv)
 {
-	uint64_t at = iv.begin, length = 0;
+	uint64_t at = iv.begin;
 
 	while (at < iv.end) {
 		uint64_t base = at - iv.begin < SCAN_CONTEXT ? iv.begin : at - SCAN_CONTEXT;
 		uint64_t want = CHUNK + 2 * SCAN_CONTEXT, have = iv.end - base < want ? iv.end - base : want;
-		size_t lead = (size_t)(at - base), n = (size_t)have - lead, block;
 
 		if (!reader_at(s->r, base, s->buffer, have))
 			return -1;
 		/* A hit in the last bytes would lack its context: leave it to the
 		 * next round, unless nothing follows. */
-		if (base + have < iv.end)
-			n -= SCAN_CONTEXT;
-		block = find_fatbin(s->buffer + lead, n, at, iv.end - at, &length);
-		if (block < n) {
-			report(s, s->buffer + lead, block, s->buffer + lead + block, at);
-			at += block + length;
-			continue;
-		}
-		report(s, s->buffer + lead, n, s->buffer + have, at);
-		at += n;
+		at = scan_buffer(s, (size_t)(at - base), (size_t)have - (base + have < iv.end ? SCAN_CONTEXT : 0),
+				 (size_t)have, base, iv.end);
+		if (at < iv.end)
+			at = reader_after_hole(s->r, at);
 	}
 	return 0;
 }

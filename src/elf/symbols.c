@@ -3,16 +3,17 @@
 #include <endian.h>
 #include <stdlib.h>
 
-enum { SYMBOLS_MOST = 16 << 20, STRINGS_MOST = 1 << 30 };
+/* More than any library has: a sparse file may hold tables that no memory does. */
+enum { SYMBOLS_MOST = 4 << 20, STRINGS_MOST = 256 << 20, RELOCATIONS_MOST = 16 << 20 };
 
-/* DT_HASH says it; DT_GNU_HASH has it in the end of its highest chain, as far
- * as symbols are hashed at all. */
+/* DT_GNU_HASH has it in the end of its highest chain, as far as symbols are
+ * hashed at all; DT_HASH says it. */
 static uint64_t count_by_gnu_hash(struct reader *r, const struct elf_object *o)
 {
 	uint32_t head[4], chunk[1024], highest = 0, hash;
 	uint64_t buckets, chains, i, k;
 
-	if (!o->gnu_hash || !reader_at(r, o->gnu_hash, head, sizeof(head)))
+	if (!o->gnu_hash || !reader_at(r, o->gnu_hash, head, sizeof(head)) || le32toh(head[0]) > SYMBOLS_MOST)
 		return 0;
 	buckets = o->gnu_hash + 16 + (uint64_t)le32toh(head[2]) * 8;
 	chains = buckets + (uint64_t)le32toh(head[0]) * 4;
@@ -48,6 +49,8 @@ static uint64_t count_by_relocations(struct reader *r, uint64_t at, uint64_t siz
 	Elf64_Rela chunk[512];
 	uint64_t i, n, k, left = size / sizeof(Elf64_Rela), highest = 0;
 
+	if (left > RELOCATIONS_MOST)
+		return 0;
 	for (i = 0; left; left -= n, i += n) {
 		n = left < 512 ? left : 512;
 		if (!reader_at(r, at + i * sizeof(Elf64_Rela), chunk, n * sizeof(Elf64_Rela)))
@@ -61,10 +64,10 @@ static uint64_t count_by_relocations(struct reader *r, uint64_t at, uint64_t siz
 
 static uint64_t count_symbols(struct reader *r, const struct elf_object *o)
 {
-	uint64_t n = count_by_hash(r, o), k;
+	uint64_t n = count_by_gnu_hash(r, o), k; /* ld.so asks this table first, too */
 
 	if (!n)
-		n = count_by_gnu_hash(r, o);
+		n = count_by_hash(r, o);
 	if (!n) {
 		n = count_by_relocations(r, o->jmprel, o->jmprel_size);
 		k = count_by_relocations(r, o->rela, o->rela_size);
@@ -86,6 +89,21 @@ static void *read_table(struct reader *r, uint64_t at, uint64_t n, size_t extra)
 	}
 	memset(table + n, 0, extra);
 	return table;
+}
+
+/* Names may overlap, but not all of them with all the rest of a long table: the
+ * sum of their lengths is what whoever keeps them needs. */
+static bool names_are_sane(const struct elf_symbols *s)
+{
+	const uint64_t most = 16 * (uint64_t)s->strings_size + (64 << 20);
+	uint64_t sum = 0;
+	size_t i;
+
+	if (s->n < most / (s->strings_size + 1))
+		return true;
+	for (i = 0; i < s->n && sum <= most; i++)
+		sum += strlen(elf_symbol_name(s, i)) + 1;
+	return sum <= most;
 }
 
 static void to_host(struct elf_symbols *s)
@@ -127,6 +145,10 @@ int elf_symbols_read(struct reader *r, const struct elf_object *o, struct elf_sy
 	out->n = n;
 	out->strings_size = o->strtab_size;
 	to_host(out);
+	if (!names_are_sane(out)) {
+		elf_symbols_free(out);
+		return -1;
+	}
 	return 0;
 }
 
@@ -169,6 +191,8 @@ static int collect_relocations(struct reader *r, uint16_t machine, uint64_t at, 
 	Elf64_Rela chunk[512];
 	uint64_t left = size / sizeof(Elf64_Rela), n, k;
 
+	if (left > RELOCATIONS_MOST)
+		return -1;
 	for (; left; left -= n, at += n * sizeof(Elf64_Rela)) {
 		n = left < 512 ? left : 512;
 		if (!reader_at(r, at, chunk, n * sizeof(Elf64_Rela)))

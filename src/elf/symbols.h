@@ -16,7 +16,8 @@ struct elf_symbols {
 	size_t strings_size;
 };
 
-/* Returns -1 when a table lies outside the file; OUT is then empty. */
+/* Returns -1 when a table lies outside the file, or is larger than any
+ * library's; OUT is then empty. */
 int elf_symbols_read(struct reader *r, const struct elf_object *o, struct elf_symbols *out);
 void elf_symbols_free(struct elf_symbols *s);
 
@@ -39,7 +40,8 @@ struct elf_relocations {
 };
 
 /* DT_RELA and DT_JMPREL, those with a symbol, each (symbol, class) once.
- * Returns -1 when a table lies outside the file. */
+ * Returns -1 when a table lies outside the file, or is larger than any
+ * library's; OUT is then empty. */
 int elf_relocations_read(struct reader *r, const struct elf_object *o, struct elf_relocations *out);
 void elf_relocations_free(struct elf_relocations *s);
 

@@ -1,5 +1,7 @@
 #include "linkage/sequence.h"
 
+#include "linkage/script.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -66,11 +68,19 @@ const struct elf_object *plan_object(const struct plan *plan, struct store *stor
 	return named_object(store, path_in_root(plan, store, path, working_directory(plan, store)), file, e);
 }
 
+/* The file that is executed: the program, or a script's interpreter. */
+static const char *executed(const struct plan *plan, struct store *store, const char *path, struct error *e)
+{
+	return script_executable(plan, store, path_in_root(plan, store, path, working_directory(plan, store)), e);
+}
+
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e)
 {
+	const char *path = executed(plan, store, plan->exe ? plan->exe : plan->engine, e);
+	const struct elf_object *elf;
 	struct root_file *file;
-	const struct elf_object *elf = plan_object(plan, store, plan->exe ? plan->exe : plan->engine, &file, e);
 
+	elf = path ? named_object(store, path, &file, e) : NULL;
 	if (!elf)
 		return -1;
 	*machine = elf->machine;
@@ -91,10 +101,11 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 	       struct process_setup *setup, const char **library, struct error *e)
 {
 	const char *cwd = working_directory(plan, store);
-	const char *engine = path_in_root(plan, store, plan->engine, cwd);
+	const char *engine = executed(plan, store, plan->engine, e);
+	const struct elf_object *elf;
 	struct root_file *file;
-	const struct elf_object *elf = named_object(store, engine, &file, e);
 
+	elf = engine ? named_object(store, engine, &file, e) : NULL;
 	if (!elf)
 		return -1;
 	*library = NULL;
@@ -114,8 +125,8 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 	setup->n_assume = plan->assume.n;
 	if (plan->exe) {
 		*library = engine;
-		engine = path_in_root(plan, store, plan->exe, cwd);
-		if (!named_object(store, engine, &file, e))
+		engine = executed(plan, store, plan->exe, e);
+		if (!engine || !named_object(store, engine, &file, e))
 			return -1;
 		setup->exe = engine;
 	} else if (elf->interp || plan->interp) {

@@ -43,6 +43,8 @@ static const char old_magic[] = "ld.so-1.7.0", new_magic[] = "glibc-ld.so.cache1
 static void read_extension(struct ld_cache *c, uint32_t at, struct arena *arena)
 {
 	uint32_t head[2], i;
+	const unsigned char *generator = NULL;
+	size_t n_generator = 0;
 
 	if (!at || at % 4 || at > c->size || c->size - at < sizeof(head))
 		return;
@@ -53,19 +55,22 @@ static void read_extension(struct ld_cache *c, uint32_t at, struct arena *arena)
 		uint32_t section[4], offset, size; /* tag, flags, offset, size */
 
 		if ((c->size - at - sizeof(head)) / sizeof(section) <= i)
-			return;
+			break;
 		memcpy(section, c->data + at + sizeof(head) + i * sizeof(section), sizeof(section));
 		offset = le32toh(section[2]);
 		size = le32toh(section[3]);
 		if (offset > c->size || size > c->size - offset)
-			return;
-		if (le32toh(section[0]) == 0)
-			c->generator = arena_strndup(arena, (const char *)c->data + offset, size);
-		else if (le32toh(section[0]) == 1 && size && size % 4 == 0) {
+			break;
+		if (le32toh(section[0]) == 0) {
+			generator = c->data + offset;
+			n_generator = size;
+		} else if (le32toh(section[0]) == 1 && size && size % 4 == 0) {
 			c->capability = c->data + offset;
 			c->n_capability = size / 4;
 		}
 	}
+	if (generator) /* only once: sections may overlap */
+		c->generator = arena_strndup(arena, (const char *)generator, n_generator);
 }
 
 static struct ld_cache *parse_new(const unsigned char *data, size_t size, size_t at, struct arena *arena,
@@ -163,12 +168,11 @@ static struct new_entry entry_at(const struct ld_cache *c, size_t i)
 	return e;
 }
 
-/* A string of the cache, or NULL when it lies outside or has no end. */
+/* A string of the cache, or NULL when it lies outside.  One without an end runs
+ * up to the end of the file, as in the loader, where zeros fill the page. */
 static const char *string_at(const struct ld_cache *c, uint32_t offset)
 {
-	if (offset >= c->strings_size || !memchr(c->strings + offset, 0, c->strings_size - offset))
-		return NULL;
-	return (const char *)c->strings + offset;
+	return offset < c->strings_size ? (const char *)c->strings + offset : NULL;
 }
 
 static bool is_digit(char c)
@@ -226,7 +230,7 @@ static size_t rank_of(const struct ld_cache *c, uint64_t hwcap, const struct hwc
 		return 0;
 	memcpy(&offset, c->capability + (size_t)index * 4, sizeof(offset));
 	offset = le32toh(offset);
-	if (offset >= c->size || !memchr(c->data + offset, 0, c->size - offset))
+	if (offset >= c->size)
 		return 0;
 	name = (const char *)c->data + offset;
 	for (i = 0; i < hw->n_subdir; i++)

@@ -9,7 +9,7 @@
 
 struct ld_cache;
 
-/* DATA must outlive the cache.  NULL if it is no cache that this loader would
+/* DATA must outlive the cache, and a NUL must stand behind it.  NULL if it is no cache that this loader would
  * use; then `why` says what is wrong with it. */
 struct ld_cache *ld_cache_parse(const unsigned char *data, size_t size, struct arena *arena,
 				const char **why);

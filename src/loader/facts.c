@@ -28,7 +28,7 @@ static int version_after(const unsigned char *data, size_t size, const char *tex
 		return 0;
 	at += strlen(text);
 	memcpy(number, at, data + size - at < 15 ? (size_t)(data + size - at) : 15);
-	return sscanf(number, "%d.%d", &major, &minor) == 2 ? major * 100 + minor : 0;
+	return sscanf(number, "%3d.%3d", &major, &minor) == 2 ? major * 100 + minor : 0;
 }
 
 int libc_banner_version(const unsigned char *data, size_t size)
@@ -158,7 +158,7 @@ static void read_version(struct ld_facts *f, const unsigned char *data, size_t s
 	if (f->version)
 		return;
 	/* Up to 2.33 the file itself is ld-2.31.so behind a link. */
-	if (base && sscanf(base + 1, "ld-%d.%d.so", &major, &minor) == 2) {
+	if (base && sscanf(base + 1, "ld-%3d.%3d.so", &major, &minor) == 2) {
 		f->version = major * 100 + minor;
 		f->version_from = "file name";
 	}

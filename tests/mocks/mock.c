@@ -44,12 +44,12 @@ __attribute__((weak)) int ncclCommInitRank(struct comm **comm, int ranks, struct
 __attribute__((weak)) int ncclCommInitAll(struct comm **comms, int devices, const int *list);
 __attribute__((weak)) int ncclCommGetAsyncError(struct comm *comm, int *error);
 __attribute__((weak)) const char *ncclGetErrorString(int result);
-__attribute__((weak)) int ncclAllReduce(const void *send, void *receive, size_t count, int type, int op,
-					struct comm *comm, void *stream);
+__attribute__((weak)) int ncclAllReduce(const void *send, void *receive, size_t count, int type,
+	int op, struct comm *comm, void *stream);
 __attribute__((weak)) int ncclBroadcast(const void *send, void *receive, size_t count, int type,
-					int root, struct comm *comm, void *stream);
-__attribute__((weak)) int ncclBcast(void *buffer, size_t count, int type, int root, struct comm *comm,
-				    void *stream);
+	int root, struct comm *comm, void *stream);
+__attribute__((weak)) int ncclBcast(
+	void *buffer, size_t count, int type, int root, struct comm *comm, void *stream);
 
 /* The strong twin of a function. */
 #define TWIN(name) extern __typeof__(name) p##name __attribute__((alias(#name)));
@@ -274,8 +274,8 @@ int ncclCommInitAll(struct comm **comms, int devices, const int *list)
 }
 TWIN(ncclCommInitAll)
 
-int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, struct comm *comm,
-		  void *stream)
+int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root,
+	struct comm *comm, void *stream)
 {
 	(void)send, (void)receive, (void)count, (void)type, (void)root, (void)stream;
 	return use_comm(comm);
@@ -289,8 +289,8 @@ int ncclBcast(void *buffer, size_t count, int type, int root, struct comm *comm,
 TWIN(ncclBcast)
 
 /* One rank: the sum is a copy. */
-int ncclAllReduce(const void *send, void *receive, size_t count, int type, int op, struct comm *comm,
-		  void *stream)
+int ncclAllReduce(const void *send, void *receive, size_t count, int type, int op,
+	struct comm *comm, void *stream)
 {
 	(void)type, (void)op, (void)stream;
 	CALL(use_comm(comm))
@@ -352,7 +352,7 @@ struct table {
 	void *items;
 };
 
-#define DEFINE_TABLE(name)                               \
+#define DEFINE_TABLE(name)                              \
 	extern struct table name __attribute__((weak)); \
 	struct table name;
 TABLES(DEFINE_TABLE)

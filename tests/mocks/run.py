@@ -19,6 +19,9 @@ and B.  Each cell is run in the real loader, one process a run, and asked of the
     linked          A is global, everything is asked by a shim that is linked with B
     unlisted-V      as variant V, but one version is not in the facts: the tool must say unknown
 
+Where all pairs of a variant are run, `ncclwhich rules split-crossed` must show the same outcomes in
+its tables.
+
 Compared are the outcome (and the phase where it happens) and the names that the loader
 bound from one copy to another: those that a lazily bound run really used, and, with
 LD_BIND_NOW, all of them.  Last line: `N cells, M disagree`; exit status 0, 1 when
@@ -245,7 +248,7 @@ def plan_of(cell: Cell, files: Files) -> Plan:
 
 # ---- reality
 
-BINDING = re.compile(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol [`']([^'`]+)'")
+BINDING = re.compile(r"binding file (.+) \[0\] to (.+) \[0\]: normal symbol [`']([^'`]+)'")
 
 
 def only_waits(pid: int) -> bool:
@@ -408,9 +411,51 @@ def run_cell(job: Tuple[Cell, Files, Optional[str]]) -> Tuple[Cell, Optional[See
             real = real or seen
             if tool:
                 found += differences(cell, plan, bind_now, seen, ask_tool(tool, plan, bind_now))
-    except Malfunction as error:
+    except (Malfunction, OSError, subprocess.TimeoutExpired) as error:
         return cell, real, [str(error)]
     return cell, real, found
+
+
+# ---- the tables that the tool prints of all versions
+
+TITLES = {"Self-calls": "global", "An id": "id", "A communicator": "comm"}
+
+
+def word_of(seen: Seen) -> str:
+    if seen.phase == "exit":
+        return "exit"
+    return {"none": ".", "error": "4", "undefined": "?"}.get(seen.outcome, seen.outcome)
+
+
+def read_tables(text: str) -> Dict[Cell, str]:
+    """The cells of the printed tables."""
+    cells: Dict[Cell, str] = {}
+    variant, columns = None, []
+    for line in text.split("\n"):
+        words = line.split()
+        title = line.partition(":")[0]
+        if title in TITLES:
+            variant = TITLES[title]
+        elif line.startswith("A \\ B"):
+            columns = words[3:]
+        elif variant and words and len(words) == len(columns) + 1 and words[0] in columns:
+            for column, word in zip(columns, words[1:]):
+                cells[Cell(variant, words[0], column)] = word
+    return cells
+
+
+def compare_tables(tool: str, results: Dict[Cell, Optional[Seen]]) -> Dict[Cell, List[str]]:
+    """Every cell that was run, and what is wrong with the printed one, if anything."""
+    done = subprocess.run([tool, "rules", "split-crossed"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    printed = read_tables(done.stdout.decode("utf-8", "replace"))
+    compared = {}
+    for cell, seen in results.items():
+        if cell.variant in ALL_PAIRS and seen is not None:
+            said, real = printed.get(cell, "nothing"), word_of(seen)
+            compared[Cell("table", "%s %s" % (cell.variant, cell.a), cell.b)] = [] if said == real else [
+                "reality %s, the table says %s" % (real, said)]
+    return compared
 
 
 # ---- the whole
@@ -443,17 +488,13 @@ def cells_of(options: argparse.Namespace, versions: List[str]) -> List[Cell]:
 
 def show(variant: str, results: Dict[Cell, Optional[Seen]]) -> None:
     """The real outcomes of a variant as a table."""
-    words = {"none": "ok", "error": "4"}
     rows = sorted({cell.a for cell in results if cell.variant == variant}, key=number, reverse=True)
     print("A \\ B  " + " ".join("%6s" % b for b in rows))
     for a in rows:
         line = "%-6s " % a
         for b in rows:
             seen = results.get(Cell(variant, a, b))
-            text = "?" if seen is None else words.get(seen.outcome, seen.outcome)
-            if seen is not None and seen.phase == "exit":
-                text = "exit"
-            line += " %6s" % text[:6]
+            line += " %6s" % ("-" if seen is None else word_of(seen))
         print(line)
 
 
@@ -508,6 +549,11 @@ def run_all(options: argparse.Namespace, cells: List[Cell], facts: Facts, folder
     with ThreadPoolExecutor(max(AT_ONCE, options.j)) as pool:
         for cell, real, found in pool.map(run_cell, [(cell, files, tool) for cell in cells]):
             results[cell] = real
+            if found:
+                bad[cell] = found
+    if tool and not options.only and facts.machine == "x86-64":     # the tables are of that one
+        for cell, found in compare_tables(tool, results).items():
+            cells.append(cell)
             if found:
                 bad[cell] = found
     variants = list(dict.fromkeys(cell.variant for cell in cells))

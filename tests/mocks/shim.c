@@ -9,7 +9,8 @@ struct id {
 
 int ncclGetUniqueId(struct id *id);
 int ncclCommInitRank(void **comm, int ranks, struct id id, int rank);
-int ncclAllReduce(const void *send, void *receive, size_t count, int type, int op, void *comm, void *stream);
+int ncclAllReduce(
+	const void *send, void *receive, size_t count, int type, int op, void *comm, void *stream);
 
 #ifdef MINT
 int shim_mint(struct id *id)
@@ -26,7 +27,8 @@ int shim_make(void **comm, int ranks, struct id id, int rank)
 #endif
 
 #ifdef USE
-int shim_use(const void *send, void *receive, size_t count, int type, int op, void *comm, void *stream)
+int shim_use(
+	const void *send, void *receive, size_t count, int type, int op, void *comm, void *stream)
 {
 	return ncclAllReduce(send, receive, count, type, op, comm, stream);
 }
