@@ -114,6 +114,8 @@ static bool map_need(struct walk *w, struct node **at, const struct elf_dependen
 		}
 		return false;
 	}
+	if (p->setup->symbols && !o->dependencies_known)
+		vec_push(&o->needed, got);
 	if (d->kind != ELF_NEEDED && w->swaps++ == SWAPS_MOST)
 		return fail_fatally(p, o->path, "filters of each other: the loader runs out of stack"), false;
 	if (d->kind != ELF_NEEDED)
@@ -160,6 +162,7 @@ bool map_dependencies(struct process *p, struct object *o, struct object **prelo
 		n->done = true;
 		for (i = 0; elf && i < elf->n_dependency && good; i++)
 			good = map_need(&w, &at, &elf->dependency[i]);
+		at->o->dependencies_known = true;
 		/* A filtee may now stand on this very node: then it is next. */
 		if (n->done)
 			do

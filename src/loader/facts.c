@@ -71,11 +71,15 @@ static struct run run_at(const unsigned char *data, size_t size, size_t at)
 	return r;
 }
 
+/* A table is looked for in the whole file; an ld.so has one or two runs, and a
+ * file that has more than this is none. */
+enum { RUNS_MOST = 64 };
+
 static void read_system_dirs(struct ld_facts *f, const unsigned char *data, size_t size,
 			     struct names *names, struct arena *arena)
 {
 	struct run best = {0};
-	size_t i, at;
+	size_t i, at, tried = 0;
 
 	for (i = 1; i + 2 < size; i++) {
 		struct run r;
@@ -83,7 +87,7 @@ static void read_system_dirs(struct ld_facts *f, const unsigned char *data, size
 		if (data[i] != '/' || data[i - 1] != 0)
 			continue;
 		r = run_at(data, size, i);
-		if (r.n > best.n && has_length_table(data, size, r.length, r.n))
+		if (r.n > best.n && tried++ < RUNS_MOST && has_length_table(data, size, r.length, r.n))
 			best = r;
 		if (r.n)
 			for (at = 0; at < r.n; at++)

@@ -69,6 +69,7 @@ void object_dispose(struct object *o)
 	vec_free(&o->names);
 	vec_free(&o->extra);
 	vec_free(&o->bindings);
+	vec_free(&o->needed);
 }
 
 /* _dl_add_to_namespace_list: behind the last object that can be reached from

@@ -7,6 +7,12 @@
  * taught to older objects stay. */
 static void unwind(struct process *p, size_t first)
 {
+	size_t i, n = 0;
+
+	for (i = 0; i < p->unique.n; i++)
+		if (p->unique.at[i].object->id < first)
+			p->unique.at[n++] = p->unique.at[i];
+	p->unique.n = n;
 	while (p->objects.n > first) {
 		struct object *o = p->objects.at[p->objects.n - 1];
 

@@ -97,8 +97,10 @@ struct object {
 	struct object *root; /* the end of its loader chain */
 	struct search_list *rpath, *runpath; /* expanded at the first use */
 	VEC(struct object *) extra;    /* later opens whose lists were added to its scopes */
+	bool dependencies_known;
+	VEC(struct object *) needed;   /* what its own tags led to, in their order */
 	VEC(struct binding) bindings;  /* if setup->bindings, once relocated */
-	bool opened_now, relocated, initialised;
+	bool opened_now, relocated, initialised, visited;
 };
 
 struct namespace {

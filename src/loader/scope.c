@@ -159,25 +159,42 @@ static bool is_exported(const struct symbol_table *t, uint32_t i)
 	       (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE);
 }
 
-/* STB_GNU_UNIQUE: whatever was bound first in the namespace serves everybody. */
-static struct definition unique(struct process *p, struct object *o, uint32_t i, const char *name)
-{
-	size_t k;
-
-	for (k = 0; k < p->unique.n; k++)
-		if (p->unique.at[k].name == name && p->unique.at[k].object->ns == o->ns)
-			return (struct definition){.object = p->unique.at[k].object, .symbol = p->unique.at[k].symbol};
-	vec_push(&p->unique, ((struct unique_symbol){name, o, i}));
-	return (struct definition){.object = o, .symbol = i};
-}
-
 struct lookup_walk {
 	struct process *p;
 	const struct reference *ref;
+	struct object *of; /* who refers, and by which of its symbols */
+	uint32_t symbol;
 	scope_visitor *visit;
 	void *context;
 	bool stop;
 };
+
+/* STB_GNU_UNIQUE: whatever was bound first in the namespace serves everybody.
+ * A COPY relocation enters the program's copy, and takes its content from where
+ * it was found. */
+static struct definition unique(struct lookup_walk *w, struct object *o, uint32_t i)
+{
+	struct process *p = w->p;
+	bool copy = w->ref->skip_exe;
+	size_t k;
+
+	for (k = 0; k < p->unique.n; k++)
+		if (p->unique.at[k].name == w->ref->name && p->unique.at[k].object->ns == o->ns)
+			break;
+	if (k == p->unique.n)
+		vec_push(&p->unique, ((struct unique_symbol){w->ref->name, copy ? w->of : o, copy ? w->symbol : i}));
+	if (copy)
+		return (struct definition){.object = o, .symbol = i};
+	return (struct definition){.object = p->unique.at[k].object, .symbol = p->unique.at[k].symbol};
+}
+
+/* Up to 2.40 an assertion holds that a file which a version need names has
+ * versions of its own. */
+static bool breaks_assertion(const struct lookup_walk *w, const struct object *o, const struct symbol_table *t)
+{
+	return w->ref->version && !t->symbols.version && w->ref->file && w->p->facts->version <= 240 &&
+	       object_has_name(o, w->ref->file);
+}
 
 static struct definition lookup_list(struct lookup_walk *w, struct object *const *list, size_t n, const char *what)
 {
@@ -193,13 +210,18 @@ static struct definition lookup_list(struct lookup_walk *w, struct object *const
 			continue;
 		i = lookup_in(t, w->ref);
 		good = i && is_exported(t, i);
+		if (i && breaks_assertion(w, o, t)) {
+			fail_fatally(w->p, o->path, "has no symbol versions, but is named for one: the loader's assertion fails");
+			w->stop = true;
+			break;
+		}
 		if (w->visit && !w->visit(w->context, o, what, good)) {
 			w->stop = true;
 			break;
 		}
 		if (good) {
 			if (ELF64_ST_BIND(t->symbols.symbol[i].st_info) == STB_GNU_UNIQUE)
-				return unique(w->p, o, i, w->ref->name);
+				return unique(w, o, i);
 			return (struct definition){.object = o, .symbol = i};
 		}
 		/* Up to 2.29 the very file that the version need names must have it;
@@ -264,11 +286,24 @@ static bool binds_locally(const Elf64_Sym *y)
 	return ELF64_ST_BIND(y->st_info) == STB_LOCAL || visibility == STV_HIDDEN || visibility == STV_INTERNAL;
 }
 
+/* A protected symbol is its object's own, whoever comes before; but its address
+ * is the program's canonical PLT entry if that stands for it. */
+static bool keeps_protected(struct lookup_walk *w, struct object *o, enum reloc_class class)
+{
+	struct reference strict = *w->ref;
+	struct lookup_walk again = {.p = w->p, .ref = &strict, .of = w->of, .symbol = w->symbol};
+
+	if (class == RELOC_PLT || class == RELOC_TLS)
+		return true;
+	strict.skip_undefined = true;
+	return lookup_scopes(&again, o).object != o;
+}
+
 struct definition scope_bind(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class)
 {
 	const struct symbol_table *t = table_of(p, o);
 	struct reference ref;
-	struct lookup_walk w = {.p = p, .ref = &ref};
+	struct lookup_walk w = {.p = p, .ref = &ref, .of = o, .symbol = symbol};
 	struct definition d;
 	const Elf64_Sym *y;
 
@@ -279,8 +314,8 @@ struct definition scope_bind(struct process *p, struct object *o, uint32_t symbo
 		return (struct definition){.object = o, .symbol = symbol};
 	ref = reference_to(t, symbol, class);
 	d = lookup_scopes(&w, o);
-	/* A protected symbol is its object's own, whoever comes before. */
-	if (d.object && d.object != o && ELF64_ST_VISIBILITY(y->st_other) == STV_PROTECTED && y->st_shndx != SHN_UNDEF)
+	if (d.object && d.object != o && ELF64_ST_VISIBILITY(y->st_other) == STV_PROTECTED &&
+	    y->st_shndx != SHN_UNDEF && keeps_protected(&w, o, class))
 		return (struct definition){.object = o, .symbol = symbol};
 	return d;
 }
@@ -342,6 +377,8 @@ static bool relocate(struct process *p, struct object *o)
 		}
 		d = scope_bind(p, o, r->symbol, r->class);
 		keep_binding(p, o, r, false, d);
+		if (p->failure->text)
+			return false;
 		if (d.object)
 			continue;
 		if (!d.broken && ELF64_ST_BIND(t->symbols.symbol[r->symbol].st_info) == STB_WEAK)
@@ -372,14 +409,53 @@ void process_bind_calls(struct process *p)
 	}
 }
 
-bool relocate_list(struct process *p, const struct object_list *list)
+/* dfs_traversal of _dl_sort_maps_dfs (2.35 and later): what an object needs
+ * comes before it. */
+static void sort_object(struct object *o, const struct process *p, struct object **out, size_t *n)
 {
 	size_t i;
 
+	if (o->visited || o->missing)
+		return;
+	o->visited = true;
+	for (i = 0; i < o->needed.n; i++)
+		if (o->needed.at[i] != p->exe)
+			sort_object(o->needed.at[i], p, out, n);
+	out[(*n)++] = o;
+}
+
+/* The order of relocation: dependencies first, the opened object last.  It only
+ * matters to STB_GNU_UNIQUE, whose first binding decides. */
+static size_t relocation_order(struct process *p, const struct object_list *list, struct object **out)
+{
+	size_t i, n = 0, k;
+
+	for (i = 0; i < p->objects.n; i++)
+		p->objects.at[i]->visited = true; /* outside the list: not to be followed */
+	for (i = 0; i < list->n; i++)
+		list->at[i]->visited = false;
+	for (i = list->n; i-- > 0;)
+		sort_object(list->at[i], p, out, &n);
+	for (i = 0; i < n && out[i] != list->at[0]; i++)
+		;
+	for (k = i; k + 1 < n; k++)
+		out[k] = out[k + 1];
+	if (i < n)
+		out[n - 1] = list->at[0];
+	return n;
+}
+
+bool relocate_list(struct process *p, const struct object_list *list)
+{
+	struct object **order;
+	size_t i, n;
+
 	if (!p->setup->symbols)
 		return true;
-	for (i = list->n; i-- > 0;) {
-		struct object *o = list->at[i];
+	order = arena_alloc(&p->arena, (list->n + 1) * sizeof(struct object *));
+	n = relocation_order(p, list, order);
+	for (i = 0; i < n; i++) {
+		struct object *o = order[i];
 
 		if (o->relocated || o->how == HOW_INTERP)
 			continue;

@@ -15,7 +15,7 @@ enum { LINKS_MOST = 40 }; /* MAXSYMLINKS of the kernel */
 /* What a path led to: a file, or an errno. */
 struct answer {
 	int error;
-	int links; /* symbolic links followed on the way */
+	int links; /* symbolic links of the path itself that were followed */
 	struct root_file *file;
 };
 
@@ -162,9 +162,12 @@ static int look(struct root *r, const char *path, struct stat *st, char *target)
 	return 0;
 }
 
-static struct answer *resolve(struct root *r, const char *path, int links);
+/* BEFORE is the number of links that were followed before PATH came up: they
+ * use up the forty, but are no property of PATH. */
+static struct answer *resolve(struct root *r, const char *path, int before);
 
-static struct answer *remember(struct root *r, const char *path, int error, int links,
+/* An ELOOP that only came about by the links before holds for this once. */
+static struct answer *remember(struct root *r, const char *path, int before, int error, int links,
 			       struct root_file *file)
 {
 	struct answer *a = arena_new(&r->arena, struct answer);
@@ -172,7 +175,8 @@ static struct answer *remember(struct root *r, const char *path, int error, int 
 	a->error = error;
 	a->links = links;
 	a->file = file;
-	name_map_put(&r->answers, path, a);
+	if (error != -ELOOP || !before)
+		name_map_put(&r->answers, path, a);
 	return a;
 }
 
@@ -196,7 +200,7 @@ static const char *parent_of(struct root *r, const char *path)
 
 /* The last component of PATH, seen from the canonical directory DIR. */
 static struct answer *resolve_last(struct root *r, const char *path, const char *last,
-				   const struct root_file *dir, int links)
+				   const struct root_file *dir, int before, int links)
 {
 	char target[PATH_MAX];
 	struct stat st;
@@ -205,48 +209,47 @@ static struct answer *resolve_last(struct root *r, const char *path, const char 
 	int error;
 
 	if (!S_ISDIR(dir->mode))
-		return remember(r, path, -ENOTDIR, links, NULL);
+		return remember(r, path, before, -ENOTDIR, links, NULL);
 	if (!*last || !strcmp(last, "."))
-		return remember(r, path, 0, links, (struct root_file *)dir);
+		return remember(r, path, before, 0, links, (struct root_file *)dir);
 	if (!strcmp(last, "..")) {
 		a = resolve(r, parent_of(r, dir->real), 0);
-		return remember(r, path, a->error, links, a->file);
+		return remember(r, path, before, a->error, links, a->file);
 	}
 	if (strlen(last) > NAME_MAX)
-		return remember(r, path, -ENAMETOOLONG, links, NULL);
+		return remember(r, path, before, -ENAMETOOLONG, links, NULL);
 	real = join(r, dir->real, last);
 	error = look(r, real, &st, target);
 	if (error)
-		return remember(r, path, error, links, NULL);
+		return remember(r, path, before, error, links, NULL);
 	if (!target[0])
-		return remember(r, path, 0, links, file_of(r, &st, real));
-	if (links >= LINKS_MOST)
-		return remember(r, path, -ELOOP, links, NULL);
+		return remember(r, path, before, 0, links, file_of(r, &st, real));
+	if (before + links >= LINKS_MOST)
+		return remember(r, path, before, -ELOOP, links, NULL);
 	a = resolve(r, target[0] == '/' ? names_add(r->names, target) : join(r, dir->real, target),
-		    links + 1);
-	return remember(r, path, a->error, a->links, a->file);
+		    before + links + 1);
+	return remember(r, path, before, a->error, links + 1 + a->links, a->file);
 }
 
-/* An answer holds for any number of links so far that still leaves room for its
- * own; ELOOP stays ELOOP. */
-static struct answer *remembered(const struct root *r, const char *path, int links)
+/* An answer holds wherever there is room left for its links; without it the
+ * walk finds out where the room ends.  ELOOP stays ELOOP. */
+static struct answer *remembered(const struct root *r, const char *path, int before)
 {
 	struct answer *a = name_map_get(&r->answers, path);
 
-	return a && (a->error == -ELOOP || links + a->links <= LINKS_MOST) ? a : NULL;
+	return a && (a->error == -ELOOP || before + a->links <= LINKS_MOST) ? a : NULL;
 }
 
 /* One component further, from a parent that has been answered. */
-static struct answer *resolve_step(struct root *r, const char *path, struct answer *parent, int links)
+static struct answer *resolve_step(struct root *r, const char *path, struct answer *parent, int before)
 {
-	struct answer *a = remembered(r, path, links);
+	struct answer *a = remembered(r, path, before);
 
 	if (a)
 		return a;
 	if (parent->error)
-		return remember(r, path, parent->error, parent->links, NULL);
-	return resolve_last(r, path, strrchr(path, '/') + 1, parent->file,
-			    parent->links > links ? parent->links : links);
+		return remember(r, path, before, parent->error, parent->links, NULL);
+	return resolve_last(r, path, strrchr(path, '/') + 1, parent->file, before, parent->links);
 }
 
 static struct answer *resolve_top(struct root *r)
@@ -258,30 +261,30 @@ static struct answer *resolve_top(struct root *r)
 	if (a)
 		return a;
 	if (fstatat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, top), &st, 0) < 0)
-		return remember(r, top, -errno, 0, NULL);
-	return remember(r, top, 0, 0, file_of(r, &st, top));
+		return remember(r, top, 0, -errno, 0, NULL);
+	return remember(r, top, 0, 0, 0, file_of(r, &st, top));
 }
 
 /* Left to right and not by recursion, so that the depth of a path costs no
  * stack; only a link's target recurses, and of these there are forty. */
-static struct answer *resolve(struct root *r, const char *path, int links)
+static struct answer *resolve(struct root *r, const char *path, int before)
 {
-	struct answer *a = remembered(r, path, links), *parent;
+	struct answer *a = remembered(r, path, before), *parent;
 	const char *slash;
 
 	if (a)
 		return a;
 	if (strlen(path) >= PATH_MAX)
-		return remember(r, path, -ENAMETOOLONG, links, NULL);
+		return remember(r, path, before, -ENAMETOOLONG, 0, NULL);
 	if (!path[1])
 		return resolve_top(r);
-	parent = remembered(r, parent_of(r, path), links);
+	parent = remembered(r, parent_of(r, path), before);
 	if (parent)
-		return resolve_step(r, path, parent, links);
+		return resolve_step(r, path, parent, before);
 	parent = resolve_top(r);
 	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
-		parent = resolve_step(r, names_add_n(r->names, path, (size_t)(slash - path)), parent, links);
-	return resolve_step(r, path, parent, links);
+		parent = resolve_step(r, names_add_n(r->names, path, (size_t)(slash - path)), parent, before);
+	return resolve_step(r, path, parent, before);
 }
 
 int root_lookup(struct root *r, const char *path, struct root_file **file)
@@ -311,6 +314,33 @@ bool root_is_directory(struct root *r, const char *path)
 	return !a->error && S_ISDIR(a->file->mode);
 }
 
+/* Where there is no openat2: one component after the other, following nothing. */
+static int open_stepwise(int dir, const char *path, int flags)
+{
+	char name[NAME_MAX + 1];
+	int fd = dir, next, error;
+	size_t n;
+
+	for (;; path += n + 1) {
+		n = strcspn(path, "/");
+		if (n > NAME_MAX) { /* no name that was found */
+			next = -1;
+			errno = ENAMETOOLONG;
+		} else {
+			memcpy(name, path, n);
+			name[n] = '\0';
+			next = openat(fd, name, path[n] ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
+		}
+		error = errno;
+		if (fd != dir)
+			close(fd);
+		errno = error;
+		if (next < 0 || !path[n])
+			return next;
+		fd = next;
+	}
+}
+
 int root_open(struct root *r, const struct root_file *file)
 {
 	struct open_how how = {
@@ -329,7 +359,7 @@ int root_open(struct root *r, const struct root_file *file)
 		 * confines the open once more in case the tree is changing. */
 		fd = (int)syscall(SYS_openat2, r->fd, path_below(r, file->real), &how, sizeof(how));
 		if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-			fd = openat(r->fd, path_below(r, file->real), (int)how.flags);
+			fd = open_stepwise(r->fd, path_below(r, file->real), (int)how.flags);
 	}
 	if (fd < 0)
 		return -errno;

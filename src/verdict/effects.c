@@ -116,9 +116,22 @@ static struct first_trouble effect_of(const struct target *t, const char *machin
 	if (!strcmp(k->effect, "uses-comm"))
 		return trouble(phase, OUTCOME_CRASH, "crash: the copy that answers works on the other's communicator with "
 			       "state that its own initialisation never filled in");
-	if (!strcmp(k->effect, "shares-data"))
+	/* Both must have tables of their own to destroy. */
+	if (!strcmp(k->effect, "shares-data") && to && between(to, k->from, k->to))
 		return trouble(phase, OUTCOME_CRASH, "abort at exit: both copies destroy the same tables");
 	return trouble(phase, OUTCOME_NONE, "no consequence by itself");
+}
+
+/* Is anything known of this version?  Without facts, that no row says a function
+ * is reached means nothing. */
+static bool is_covered(const struct target *t, const char *version)
+{
+	unsigned i;
+
+	for (i = 0; version && i < t->layouts_count; i++)
+		if (!strcmp(t->layouts[i].version, version))
+			return true;
+	return false;
 }
 
 struct first_trouble crossing_effect(const struct target *t, const char *machine, const char *symbol,
@@ -131,6 +144,10 @@ struct first_trouble crossing_effect(const struct target *t, const char *machine
 	for (i = 0; from && i < t->reached_count; i++)
 		if (!strcmp(t->reached[i].symbol, symbol) && between(from, t->reached[i].from, t->reached[i].to))
 			return effect_of(t, machine, &t->reached[i], from, to);
+	for (i = 0; !is_covered(t, from) && i < t->reached_count; i++)
+		if (!strcmp(t->reached[i].symbol, symbol))
+			return trouble(phase_of(t->reached[i].phase), OUTCOME_UNKNOWN,
+				       "whether this version calls it by itself is not known");
 	k = target_symbol_index(t, symbol);
 	y = k < 0 ? NULL : &t->symbols[k];
 	if (!y || !y->does)

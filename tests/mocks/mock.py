@@ -77,7 +77,7 @@ class Facts:
         """The symbols of a version: since the one, and where it is said until the other."""
         return [symbol for symbol in self.data["symbols"]
                 if number(symbol.get("since", "0")) <= number(version)
-                <= number(symbol.get("to", "99999"))]
+                <= number(symbol.get("until", "99999"))]
 
     def reached(self, version: str) -> List[Dict[str, Any]]:
         return [row for row in self.data["reached"]

@@ -1,0 +1,46 @@
+/* What machine code opens: the calls of dlopen and its like, and their names.
+ *
+ * Every call and tail call of dlopen, dlmopen, dlsym and dlvsym in an x86-64 or
+ * AArch64 object is found, through the PLT, through a GOT slot or through a
+ * register, and its name argument is traced back: constants, selections between
+ * constants, tables of names, names put together on the stack from immediates,
+ * and parameters of functions that the same object calls.  Section headers and
+ * .symtab are not asked.
+ *
+ * A name stands in the answer only if some path of the code hands it over.  What
+ * cannot be traced is said: an entry that is `computed` and has no name.  So a
+ * call may have several entries, names and a computed one beside them.  Names
+ * are interned in the pool of the caller, everything else lives in its arena.
+ *
+ * Out of reach, and therefore computed: what another function returns or stores,
+ * strings made by library calls, and addresses of dlopen that are handed on. */
+#ifndef NCCLWHICH_ELF_CODE_H
+#define NCCLWHICH_ELF_CODE_H
+
+#include "elf/symbols.h"
+
+struct elf_open {
+	const char *function; /* "dlopen", "dlmopen", "dlsym", "dlvsym" */
+	const char *name;     /* NULL: computed, or else a null pointer, which dlopen takes for the program */
+	bool computed;        /* not all that is passed here is known */
+	bool taken;           /* no call: the function's address is stored or handed on here; also computed */
+	long flags;           /* RTLD_ bits as passed, -1 = cannot be read, or a function without flags */
+	uint64_t where;       /* vaddr of the call (of the tail call, of the load) */
+	uint64_t via;         /* vaddr of the call that hands the name to a wrapper, 0 = none */
+	const char *in;       /* "function+0x1f", or "0x4a10" where no dynamic symbol covers it */
+	const char *via_in;   /* the same of `via`; NULL = none */
+};
+
+struct elf_opens {
+	struct elf_open *at; /* by address */
+	size_t n;
+	const char *note; /* which bound was met or what could not be read, so that calls may be missing; or NULL */
+};
+
+/* Returns -1, with a note, when the file could not be read; OUT then has what was
+ * found before.  Objects of other machines, and those that import none of the
+ * four functions, have no entries. */
+int elf_code_opens(struct reader *r, const struct elf_object *o, const struct elf_symbols *s, struct names *names,
+		   struct arena *arena, struct elf_opens *out);
+
+#endif
