@@ -1,6 +1,7 @@
 #include "cmd/simulate.h"
 
 #include "verdict/fix.h"
+#include "verdict/order.h"
 
 #include <nettle/sha2.h>
 #include <stdlib.h>
@@ -50,6 +51,8 @@ static int run_on(struct simulation *s, const struct options *o, const struct cp
 		s->report.verdict = r->verdict;
 	for (i = 0; o->plan.sha256 && i < r->instances.n; i++)
 		r->instances.at[i]->sha256 = sha256_of(r, r->instances.at[i]->object->file);
+	if (order_check(r, &o->plan, cpu, e) < 0)
+		return -1;
 	return with_fixes ? fix_propose(r, &o->plan, cpu, e) : 0;
 }
 

@@ -8,16 +8,19 @@ static const struct surface *surface(const struct discovery *d, const struct obj
 	return surface_of(d->surfaces, o->file, o->elf);
 }
 
-/* Whoever declares an open of the library for an object says all of them. */
+/* Whoever declares an open of the library for an object says all of them,
+ * whether they have happened yet or not. */
 static bool is_declared(const struct discovery *d, const struct object *o)
 {
 	size_t i;
 
-	for (i = 0; i < d->sequence->opened.n; i++) {
-		const struct opened *opened = &d->sequence->opened.at[i];
+	for (i = 0; i < d->plan->events.n; i++) {
+		const struct event *event = &d->plan->events.at[i];
 
-		if (opened->caller == o && opened->evidence == EVIDENCE_DECLARED && !opened->shim &&
-		    target_matches(d->surfaces->target, opened->name))
+		if (event->shim || !target_matches(d->surfaces->target, event->name))
+			continue;
+		if (event->caller ? object_is_named(o, names_add(&d->surfaces->store->names, event->caller))
+				  : o == d->sequence->process->exe)
 			return true;
 	}
 	return false;
@@ -154,9 +157,12 @@ static void open_by_literals(struct discovery *d, struct object *o, const struct
 {
 	size_t i;
 
-	for (i = 0; i < f->literal.n; i++)
-		if (f->literal.at[i].whole)
-			open_one(d, o, f->literal.at[i].name, OPEN_NOW, EVIDENCE_LITERAL, NULL);
+	for (i = 0; i < f->literal.n; i++) {
+		const struct literal *l = &f->literal.at[d->plan->reversed ? f->literal.n - 1 - i : i];
+
+		if (l->whole)
+			open_one(d, o, l->name, OPEN_NOW, EVIDENCE_LITERAL, NULL);
+	}
 }
 
 void discover(struct discovery *d, struct object *o)
@@ -174,12 +180,14 @@ void discover(struct discovery *d, struct object *o)
 void discover_from(struct discovery *d, size_t first)
 {
 	struct process *p = d->sequence->process;
-	size_t i;
+	size_t end, i;
 
-	for (i = first; i < p->objects.n && !d->sequence->died; i++) {
-		struct object *o = p->objects.at[i];
+	/* What these map comes in a round of its own. */
+	for (; first < p->objects.n && !d->sequence->died; first = end)
+		for (end = p->objects.n, i = first; i < end && !d->sequence->died; i++) {
+			struct object *o = p->objects.at[d->plan->reversed ? end - 1 - (i - first) : i];
 
-		if (o != d->sequence->engine && o->file && o->how != HOW_INTERP)
-			discover(d, o);
-	}
+			if (o != d->sequence->engine && o->file && o->how != HOW_INTERP)
+				discover(d, o);
+		}
 }

@@ -33,7 +33,8 @@ struct plan {
 	VEC(const char *) profiles; /* files, or names of profiles that are to be taken as seen: NAME[=VERSION] */
 	const char *data_dir;       /* more profiles: DIR/profiles/NAME.yaml, DIR/targets/NAME.yaml */
 	VEC(const char *) assume; /* present at run time although not on disk */
-	/* What a fix would change; for simulating it. */
+	/* For simulating what is not known, or not yet so. */
+	bool reversed;        /* discovered opens happen in the opposite order */
 	bool deepbind;        /* the tracked library is opened with RTLD_DEEPBIND */
 	const char *runpath;  /* the program has this DT_RUNPATH */
 

@@ -21,6 +21,9 @@ static const char *path_in_root(const struct plan *plan, struct store *store, co
 
 	if (path[0] == '/')
 		return names_add(&store->names, path);
+	while (path[0] == '.' && path[1] == '/')
+		for (path += 2; *path == '/'; path++)
+			;
 	text = plan->root ? xprintf("/%s", path) : xprintf("%s/%s", cwd[1] ? cwd : "", path);
 	result = names_add(&store->names, text);
 	free(text);

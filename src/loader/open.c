@@ -145,14 +145,19 @@ struct lookup *process_open(struct process *p, struct object *caller, const char
 	return l;
 }
 
+bool object_is_named(const struct object *o, const char *name)
+{
+	return o->path == name || object_has_name(o, name) || (o->elf && o->elf->soname == name) ||
+	       (o->file && o->file->real == name);
+}
+
 struct object *process_find(struct process *p, const char *path)
 {
 	const char *name = names_add(&p->store->names, path);
 	struct object *o;
 
 	for (o = p->ns.at[0].first; o; o = o->next)
-		if (o->path == name || object_has_name(o, name) || (o->elf && o->elf->soname == name) ||
-		    (o->file && o->file->real == name))
+		if (object_is_named(o, name))
 			return o;
 	return NULL;
 }

@@ -169,8 +169,11 @@ void process_free(struct process *p);
  * process, also without setup->record. */
 struct lookup *process_open(struct process *p, struct object *caller, const char *name, unsigned flags);
 
-/* The first object of the base namespace's link map that PATH names: its path,
- * its canonical path, its SONAME or a name it was asked for by. */
+/* Does NAME (interned) name the object: its path, its canonical path, its SONAME
+ * or a name it was asked for by? */
+bool object_is_named(const struct object *o, const char *name);
+
+/* The first object of the base namespace's link map that PATH names. */
 struct object *process_find(struct process *p, const char *path);
 
 /* The first object of a namespace's link map.  A filtee of the program stands

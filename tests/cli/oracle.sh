@@ -8,4 +8,8 @@ status=0
 "$PYTHON" "$srcdir/tests/oracle/oracle.py" --n 200 --seed 1 --keep "$keep" || status=$?
 "$PYTHON" "$srcdir/tests/oracle/oracle.py" --n 150 --seed 2 --bindings --keep "$keep" || status=$?
 cat "$keep"/*/case.yaml 2>/dev/null
+if [ $status -eq 77 ] && [ "${CI:-}" = true ]; then
+	echo 'skipped, and CI is true'
+	status=1
+fi
 exit $status

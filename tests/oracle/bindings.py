@@ -32,7 +32,7 @@ class Symbols:
         self.weak = 0               # how often a reference is weak
         self.functions = source.sample(FUNCTIONS, source.randint(1, 3))
         self.data = source.sample(DATA, source.choice([0, 1, 1, 2]))
-        self.unique = self.chance(35)
+        self.unique = self.chance(50)
         self.versions = self.chance(35)
         self.often = source.choice([35, 50, 65])    # how often an object defines a name
         self.calm = self.chance(80)                 # references are such that little fails
@@ -52,14 +52,14 @@ class Symbols:
         needs = self.needs(spec)
         verdefs = spec.get("verdefs", [])
         if self.versions and not verdefs and not is_program and self.chance(50):
-            verdefs = spec["verdefs"] = self.random.choice([["V1"], ["V1", "V2"], ["V1", "V2"]])
+            verdefs = spec["verdefs"] = self.random.choice([["V1"], ["V1", "V2"], ["V1", "V2", "V3"]])
         defines: List[str] = []
         uses: List[str] = []
         bind_now = self.chance(15)
         for name in self.functions + self.data + [UNIQUE] * self.unique:
             words = "" if name in self.functions else " object"
             own = []
-            if self.chance(self.often * (0.4 if is_program else 1)):
+            if self.chance(self.often * (0.2 if is_program else 1)):
                 own = self.define(name, words, verdefs, is_program)
                 defines += own
             if not self.chance(65):
@@ -77,7 +77,7 @@ class Symbols:
             spec["uses"] = uses
         if bind_now:
             self.bind_now(spec)
-        if self.chance(10):
+        if self.chance(15):
             self.symbolic(spec)
         if self.versions and not verdefs and self.chance(85):
             self.need_libc(spec)
@@ -118,9 +118,10 @@ class Symbols:
         if not verdefs:
             return [name + words]
         version = self.random.choice(verdefs)
-        kind = self.random.choice(["base", "default", "default", "old", "both"])
-        if kind == "both" and len(verdefs) == 2:
-            return [name + "@V1" + words, name + "@@V2" + words]
+        kind = self.random.choice(["base", "default", "default", "old", "both", "both"])
+        if kind == "both" and len(verdefs) > 1:
+            old = self.random.choice(["@", "@", "@@"])
+            return [name + old + verdefs[-2] + words, name + "@@" + verdefs[-1] + words]
         return [name + {"base": "", "old": "@" + version}.get(kind, "@@" + version) + words]
 
     def kinds(self, name: str, bind_now: bool) -> List[str]:
@@ -181,7 +182,7 @@ class Generator:
 
     def universe(self) -> Dict[str, Any]:
         pick = self.random.choice
-        stems = self.random.sample(STEMS, self.random.randint(2, 5))
+        stems = self.random.sample(STEMS, self.random.randint(3, 6))
         dirs = self.random.sample(DIRECTORIES, self.random.randint(1, 3))
         files: Dict[str, Any] = {"/app/prog": {}}
         for stem in stems:
@@ -201,13 +202,13 @@ class Generator:
             copy = pick(DIRECTORIES) + "/" + path.rsplit("/", 1)[1]
             if copy not in files:
                 files[copy] = {"copy": path}
-        program["needed"] = self.random.sample(stems, min(len(stems), pick([0, 0, 1, 1, 2, 3])))
+        program["needed"] = self.random.sample(stems, min(len(stems), pick([0, 0, 0, 1, 1, 2])))
         program[pick(["rpath", "runpath"])] = ":".join(dirs)
         if self.chance(30):
             program["kind"] = "exec"
         universe: Dict[str, Any] = {"exe": "/app/prog", "files": files}
         libraries = [path for path in files if path != "/app/prog"]
-        if self.chance(25):
+        if self.chance(15):
             universe["env"] = {"LD_PRELOAD": " ".join(
                 self.random.sample(libraries, min(len(libraries), pick([1, 1, 2]))))}
         universe["events"] = self.events(libraries, stems)
@@ -230,12 +231,12 @@ class Generator:
 
     def events(self, libraries: List[str], stems: List[str]) -> List[Dict[str, Any]]:
         result: List[Dict[str, Any]] = []
-        for _ in range(self.random.choice([1, 2, 2, 3, 3, 4, 5])):
+        for _ in range(self.random.choice([1, 2, 3, 3, 4, 5])):
             flags = [self.random.choice(["now", "lazy", "lazy"])]
             name = self.random.choice(libraries if self.chance(70) else stems)
-            if self.chance(30):
+            if self.chance(25):
                 flags.append("global")
-            if self.chance(15):
+            if self.chance(20):
                 flags.append("deepbind")
             if self.chance(4):
                 flags.append("nodelete")
