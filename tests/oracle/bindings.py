@@ -68,7 +68,7 @@ class Symbols:
                 uses.append(self.use(name, words, kind, own, needs, is_program))
         if is_program:
             for name in self.data + [UNIQUE] * self.unique:
-                if self.chance(20) and not any(d.split("@")[0].split()[0] == name
+                if self.chance(10) and not any(d.split("@")[0].split()[0] == name
                                                for d in defines + uses):
                     uses.append(name + " copy")
         if defines:
