@@ -56,7 +56,7 @@ unsigned profile_flags(const struct profile *p)
 static const char *placeholder(const struct discovery *d, const struct surface *f, const char *at, size_t n,
 			       char *number)
 {
-	int cuda = n == 1 && *at == 'M' ? f->cuda_major : n == 1 && *at == 'm' ? f->cuda_minor : -1;
+	int cuda = !f || n != 1 ? -1 : *at == 'M' ? f->cuda_major : *at == 'm' ? f->cuda_minor : -1;
 
 	if (n > 4 && !strncmp(at, "env:", 4)) {
 		char *name = xprintf("%.*s", (int)(n - 4), at + 4);
@@ -111,25 +111,25 @@ static bool open_one(struct discovery *d, struct object *o, const char *name, un
 
 /* The first name that opens is kept.  A name that the user chose by a variable
  * is the only one: if it does not open, nothing else is tried. */
-static void open_by_profile(struct discovery *d, struct object *o, const struct surface *f)
+void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f)
 {
-	const struct profile_row *row = profile_row_of(f->profile, f->profile_version);
+	const char *version = f ? f->profile_version : NULL;
+	const struct profile_row *row = profile_row_of(p, version);
 	const char *chosen = row && row->override ? plan_getenv(d->plan, row->override) : NULL, *source;
 	unsigned i;
 
 	if (!row)
 		return;
-	source = f->profile_version ? arena_printf(&d->surfaces->arena, "%s %s", f->profile->name, f->profile_version)
-				    : f->profile->name;
+	source = version ? arena_printf(&d->surfaces->arena, "%s %s", p->name, version) : p->name;
 	if (chosen && *chosen) {
-		open_one(d, o, names_add(&d->surfaces->store->names, chosen), profile_flags(f->profile), EVIDENCE_PROFILE,
+		open_one(d, o, names_add(&d->surfaces->store->names, chosen), profile_flags(p), EVIDENCE_PROFILE,
 			 source);
 		return;
 	}
 	for (i = 0; i < row->names_count; i++) {
 		const char *name = expand(d, f, row->names[i]);
 
-		if (name && open_one(d, o, name, profile_flags(f->profile), EVIDENCE_PROFILE, source))
+		if (name && open_one(d, o, name, profile_flags(p), EVIDENCE_PROFILE, source))
 			return;
 	}
 }
@@ -172,7 +172,7 @@ void discover(struct discovery *d, struct object *o)
 	if (f->tracked || is_declared(d, o))
 		return;
 	if (f->profile)
-		open_by_profile(d, o, f);
+		discover_by_profile(d, o, f->profile, f);
 	else if (!open_by_notes(d, o, f) && f->imports_dlopen)
 		open_by_literals(d, o, f);
 }

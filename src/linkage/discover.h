@@ -26,6 +26,9 @@ void discover_from(struct discovery *d, size_t first);
 /* The row of a profile for a version, NULL if none covers it. */
 const struct profile_row *profile_row_of(const struct profile *p, const char *version);
 
+/* Opens the names of a profile for O; F has what is known of its build, or is NULL. */
+void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f);
+
 /* enum open_flags of a profile's dlopen. */
 unsigned profile_flags(const struct profile *p);
 

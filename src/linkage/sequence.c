@@ -65,16 +65,21 @@ static const struct elf_object *named_object(struct store *store, const char *pa
 	return NULL;
 }
 
+const char *plan_path(const struct plan *plan, struct store *store, const char *path)
+{
+	return path_in_root(plan, store, path, working_directory(plan, store));
+}
+
 const struct elf_object *plan_object(const struct plan *plan, struct store *store, const char *path,
 				     struct root_file **file, struct error *e)
 {
-	return named_object(store, path_in_root(plan, store, path, working_directory(plan, store)), file, e);
+	return named_object(store, plan_path(plan, store, path), file, e);
 }
 
 /* The file that is executed: the program, or a script's interpreter. */
 static const char *executed(const struct plan *plan, struct store *store, const char *path, struct error *e)
 {
-	return script_executable(plan, store, path_in_root(plan, store, path, working_directory(plan, store)), e);
+	return script_executable(plan, store, plan_path(plan, store, path), e);
 }
 
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e)

@@ -41,6 +41,9 @@ struct sequence {
 int plan_setup(const struct plan *plan, struct store *store, const struct cpu *cpu,
 	       struct process_setup *setup, const char **library, struct error *e);
 
+/* A path of the command line as the plan's root has it: absolute, interned. */
+const char *plan_path(const struct plan *plan, struct store *store, const char *path);
+
 /* An object that the command line names, as a path of the plan's root; NULL
  * after an error: it is not there, damaged, or for a machine not simulated. */
 const struct elf_object *plan_object(const struct plan *plan, struct store *store, const char *path,

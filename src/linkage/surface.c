@@ -38,7 +38,7 @@ int target_symbol_index(const struct target *t, const char *name)
 	return -1;
 }
 
-static bool is_key(const struct target_symbol *y)
+bool symbol_is_key(const struct target_symbol *y)
 {
 	return y->does && (!strcmp(y->does, "mints-id") || !strcmp(y->does, "makes-comm"));
 }
@@ -354,7 +354,7 @@ static void count_unlinked(struct reading *rd)
 	for (i = 0; i < rd->t->symbols_count; i++)
 		if (rd->s->held[i] && !rd->s->imported[i] && !rd->s->defined[i]) {
 			rd->s->n_unlinked++;
-			rd->s->unlinked_key |= is_key(&rd->t->symbols[i]);
+			rd->s->unlinked_key |= symbol_is_key(&rd->t->symbols[i]);
 		}
 }
 

@@ -62,6 +62,9 @@ bool surface_hides_loader(const struct surface *s);
  * component. */
 bool target_matches(const struct target *t, const char *name);
 
+/* Does it mint an id or make a communicator?  One such name says who looks it up. */
+bool symbol_is_key(const struct target_symbol *y);
+
 /* Index in t->symbols, or -1. */
 int target_symbol_index(const struct target *t, const char *name);
 

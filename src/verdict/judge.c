@@ -126,6 +126,13 @@ static void judge_visibility(struct run *r, const struct plan *plan)
 		for (o = process_first(p, i); o; o = o->next)
 			if (p->started && o->file && o->elf && o->how != HOW_INTERP)
 				judge_hidden(r, o);
+	for (i = 0; i < r->hiding_scripts.n; i++) {
+		consider(r, VERDICT_UNSURE);
+		run_add_finding(r, "hidden-loader", SEVERITY_NOTE, NULL,
+				arena_printf(&r->arena, "%s looks up functions of %s at run time, under a name that it computes; "
+					     "declare it: --dlopen 'NAME,FLAGS'", r->hiding_scripts.at[i],
+					     r->surfaces->target->name));
+	}
 	if ((plan->audit && *plan->audit && !r->sequence.setup.secure) || p->exe->elf->audit || p->exe->elf->depaudit) {
 		consider(r, VERDICT_UNSURE);
 		run_add_finding(r, "audit-present", SEVERITY_NOTE, NULL,

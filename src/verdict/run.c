@@ -1,6 +1,6 @@
 #include "verdict/run.h"
 
-#include "linkage/discover.h"
+#include "linkage/python.h"
 #include "verdict/crossings.h"
 #include "verdict/judge.h"
 
@@ -147,28 +147,69 @@ static void collect_paths(struct run *r)
 	add_opens(r);
 }
 
+/* ctypes opens on behalf of its extension module; before that is loaded, and
+ * where it is built in, of the program. */
+static struct object *script_caller(struct run *r)
+{
+	struct process *p = r->sequence.process;
+	struct object *o;
+
+	for (o = p->ns.at[0].first; o; o = o->next)
+		if (strstr(o->path, "/_ctypes."))
+			return o;
+	return p->exe;
+}
+
+/* A script among the shims, or the engine itself. */
+static int read_script(struct run *r, struct discovery *d, const char *path, struct error *e)
+{
+	struct python_file f;
+
+	if (python_read(r->surfaces, d->plan, path, &f, e) < 0)
+		return -1;
+	if (!python_open_all(d, &f, script_caller(r)))
+		vec_push(&r->hiding_scripts, f.path);
+	vec_free(&f.opens);
+	return 0;
+}
+
+static int happen(struct run *r, struct discovery *d, struct event event, struct error *e)
+{
+	struct sequence *s = &r->sequence;
+	const char *path = plan_path(d->plan, r->surfaces->store, event.name);
+	size_t before = s->process->objects.n;
+
+	if (event.shim && python_is_file(r->surfaces->store, path)) {
+		if (read_script(r, d, path, e) < 0)
+			return -1;
+	} else {
+		if (d->plan->deepbind && target_matches(r->surfaces->target, event.name))
+			event.flags |= OPEN_DEEPBIND;
+		sequence_declared(s, &event);
+	}
+	discover_from(d, before);
+	return 0;
+}
+
 static int simulate(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
 {
 	struct sequence *s = &r->sequence;
 	struct discovery d = {.sequence = s, .surfaces = r->surfaces, .plan = plan};
-	size_t i, before;
+	const char *engine = plan_path(plan, r->surfaces->store, plan->engine);
+	size_t i;
 
 	if (sequence_start(s, plan, r->surfaces->store, cpu, true, true, e) < 0)
 		return -1;
 	if (!s->process->started)
 		return 0;
 	discover_from(&d, 0);
-	for (i = 0; i < plan->events.n && !s->died; i++) {
-		struct event event = plan->events.at[i];
-
-		before = s->process->objects.n;
-		if (plan->deepbind && target_matches(r->surfaces->target, event.name))
-			event.flags |= OPEN_DEEPBIND;
-		sequence_declared(s, &event);
-		discover_from(&d, before);
-	}
+	for (i = 0; i < plan->events.n && !s->died; i++)
+		if (happen(r, &d, plan->events.at[i], e) < 0)
+			return -1;
 	if (s->engine && !s->died)
 		discover(&d, s->engine);
+	if (!s->died && python_is_file(r->surfaces->store, engine))
+		return read_script(r, &d, engine, e);
 	return 0;
 }
 
@@ -205,6 +246,7 @@ void run_free(struct run *r)
 	vec_free(&r->findings);
 	vec_free(&r->bindings);
 	vec_free(&r->crossings);
+	vec_free(&r->hiding_scripts);
 	sequence_free(&r->sequence);
 	arena_free(&r->arena);
 	free(r);

@@ -59,6 +59,7 @@ struct run {
 	struct sequence sequence;
 	struct surfaces *surfaces;
 	struct arena arena;
+	VEC(const char *) hiding_scripts; /* look the API up under a name that they compute */
 	VEC(struct path *) paths;
 	VEC(struct instance *) instances;
 	VEC(struct api_binding *) bindings; /* every reference to the API but self-calls that stay */

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Python files: as an engine behind #!, as shims; names that are literals, variables, computed; a known consumer.
+set -u
+: "${CC:=gcc}"
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 99
+failures=0
+
+# expect STATUS TEXT ARGUMENT...
+expect() {
+	local wanted=$1 text=$2 status=0
+	shift 2
+	"$NCCLWHICH" check --clean-env --library-path "$work/lib" "$@" >said 2>&1 || status=$?
+	if [ $status -ne "$wanted" ] || ! grep -qF -- "$text" said; then
+		echo "wanted status $wanted and '$text' from: check $*"
+		echo "got status $status and:"
+		cat said
+		failures=$((failures + 1))
+	fi
+}
+
+mkdir lib other
+cat >mock.c <<'C'
+const char banner[] = "NCCL version 2.30.7+cuda13.0";
+int ncclGetVersion(int *version) { *version = 23007; return 0; }
+C
+echo 'int main(void) { return 0; }' >engine.c
+# shellcheck disable=SC2086 # CC may be a compiler with options
+$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o lib/libnccl.so.2 && cp lib/libnccl.so.2 other/ &&
+	$CC engine.c -o engine || { echo 'cannot compile'; exit 1; }
+
+cat >shim.py <<'PY'
+"""A text that says CDLL("libnccl.so.9") opens nothing."""
+import ctypes, os
+# nor does a comment: CDLL("libnccl.so.8")
+lib = ctypes.CDLL(
+    os.environ.get("ACME_NCCL", "libnccl.so.2"),
+    mode=ctypes.RTLD_GLOBAL)
+PY
+expect 0 "opens libnccl.so.2  (in a script, $work/shim.py:4)" ./engine shim.py
+expect 0 'global scope' ./engine shim.py
+expect 0 "opens $work/other/libnccl.so.2" --env ACME_NCCL="$work/other/libnccl.so.2" ./engine shim.py
+expect 1 'verdict: absent' --env ACME_NCCL=libnccl.so.7 ./engine shim.py
+grep -q 'so\.[89]' said && { echo 'a comment or a text was taken for a call'; failures=1; }
+
+echo 'import ctypes.util; ctypes.CDLL(ctypes.util.find_library("nccl"))' >find.py
+expect 0 'opens libnccl.so.2' ./engine find.py
+
+# A name that is computed is hidden only where the API is looked up.
+printf 'import ctypes, sys\nctypes.CDLL(sys.argv[1])\n' >plain.py
+expect 3 'verdict: none' ./engine plain.py
+printf 'import ctypes, sys\nl = ctypes.CDLL("lib" + sys.argv[1])\nl["ncclGetUniqueId"], l["ncclCommInitRank"]\n' >hidden.py
+expect 3 'hidden-loader' ./engine hidden.py
+expect 3 'verdict: unsure' ./engine hidden.py
+
+# A known consumer: its variable is the only name, if it is set.
+printf 'import envs, ctypes\nso = envs.VLLM_NCCL_SO_PATH or "libnccl.so.2"\nctypes.CDLL(so)\n' >pynccl.py
+expect 0 'known from its profile: vllm' ./engine pynccl.py
+expect 1 'opens /nowhere/libnccl.so' --env VLLM_NCCL_SO_PATH=/nowhere/libnccl.so ./engine pynccl.py
+
+# The engine itself may be a script: its interpreter is the executable.
+mkdir bin && cp engine bin/python3
+printf '#!/usr/bin/env python3\nimport ctypes\nctypes.CDLL("libnccl.so.2")\n' >serve && chmod +x serve
+expect 0 "$work/bin/python3 opens libnccl.so.2" --env PATH="$work/bin" ./serve
+expect 2 'is not on the PATH' --env PATH=/nowhere ./serve
+exit $((failures > 0))
