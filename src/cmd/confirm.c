@@ -20,20 +20,25 @@ static void put_value(struct text *t, const char *label, const char *value)
 	fputc('\n', t->stream);
 }
 
-static const char *state_word(enum row_state s)
-{
-	return s == ROW_SAME ? "same" : s == ROW_DIFFERENT ? "DIFFERENT" : "not compared";
-}
-
+/* One line where both say the same in the same words. */
 static void put_row(struct text *t, const struct confirm_row *row)
 {
+	static const char *const states[] = {"same", "DIFFERENT", "not compared"};
+
 	if (row->state == ROW_SAME && row->minor)
 		return;
-	fprintf(t->stream, "  %s", row->state == ROW_DIFFERENT ? text_red(t) : "");
+	fprintf(t->stream, "  %s%s: ", row->state == ROW_DIFFERENT ? text_red(t) : "", states[row->state]);
 	text_name(t, row->what);
-	fprintf(t->stream, ": %s%s\n", state_word(row->state), text_plain(t));
-	put_value(t, "predicted", row->predicted);
-	put_value(t, "observed", row->observed);
+	fputs(text_plain(t), t->stream);
+	if (row->state == ROW_SAME && !strcmp(row->predicted, row->observed)) {
+		fputs(" -> ", t->stream);
+		text_name(t, row->observed);
+		fputc('\n', t->stream);
+	} else {
+		fputc('\n', t->stream);
+		put_value(t, "predicted", row->predicted);
+		put_value(t, "observed", row->observed);
+	}
 	if (row->note)
 		put_value(t, "", row->note);
 }
@@ -229,7 +234,7 @@ static int confirm_bound_now(struct confirmation *x, const struct options *o, st
 
 	now.plan.bind_now = true;
 	if (simulation_start(&s, &now, false, e) == 0)
-		result = confirm_replay(&x->confirm, s.runs[0], "replay with LD_BIND_NOW=1", e);
+		result = confirm_replay(&x->confirm, s.runs[0], "replay with LD_BIND_NOW=1", true, e);
 	simulation_end(&s);
 	return result;
 }
@@ -240,7 +245,7 @@ static int confirm_engine(struct confirmation *x, struct options *o, const struc
 
 	if (o->confirm.pid)
 		return confirm_maps(&x->confirm, r, o->confirm.pid, e);
-	if (confirm_replay(&x->confirm, r, "replay", e) < 0)
+	if (confirm_replay(&x->confirm, r, "replay", false, e) < 0)
 		return -1;
 	if (!o->plan.bind_now && r->sequence.process->started && confirm_bound_now(x, o, e) < 0)
 		return -1;

@@ -32,7 +32,7 @@ static int add_object(struct opens_report *report, const struct plan *plan, stru
 	if (!elf)
 		return -1;
 	entry.file = file;
-	entry.surface = surface_of(surfaces, file, elf);
+	entry.surface = surface_with_code(surfaces, file, elf);
 	vec_push(&report->at, entry);
 	return 0;
 }

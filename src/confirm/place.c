@@ -72,10 +72,15 @@ static int copy_file(const char *from, const char *to, struct error *e)
 	return n == 0 ? 0 : error_set(e, "%s: cannot be copied to %s: %s", from, to, strerror(errno));
 }
 
+const char *place_inside(const struct place *p)
+{
+	return p->root ? INSIDE : p->dir;
+}
+
 /* How a process sees a file of our directory. */
 static char *seen_as(const struct place *p, const char *name)
 {
-	return xprintf("%s/%s", p->root ? INSIDE : p->dir, name);
+	return xprintf("%s/%s", place_inside(p), name);
 }
 
 int place_open(struct place *p, const char *root, struct error *e)

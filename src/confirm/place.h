@@ -31,6 +31,9 @@ int place_bare_program(struct place *p, const char *interp, uint16_t machine, st
  * (errno says why). */
 const char *place_enter(const struct place *p, const char *cwd);
 
+/* How a process sees our directory. */
+const char *place_inside(const struct place *p);
+
 /* The path of one of our own libraries, to be freed; NULL after an error. */
 char *place_library(const char *name, struct error *e);
 

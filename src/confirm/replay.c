@@ -121,10 +121,12 @@ static const char *what_prevents(int caller, int flags)
 static void perform(int number)
 {
 	struct event *e = &events[number];
-	struct line l = {.n = 0};
+	struct stat st = {.st_dev = 0};
+	struct line l;
 	int caller = map_find(e->caller), object;
 	const char *how = what_prevents(caller, e->flags), *error = NULL;
 
+	l.n = 0;
 	line_field(&l, "begin");
 	line_number(&l, number);
 	line_end(&l);
@@ -144,6 +146,11 @@ static void perform(int number)
 	line_field(&l, how);
 	line_number(&l, object < 0 ? -1 : objects[object].number);
 	line_field(&l, error ? error : "");
+	if (object >= 0)
+		map_identity(object, &st);
+	line_field(&l, object < 0 ? "" : objects[object].map->l_name);
+	line_number(&l, (long)st.st_dev);
+	line_number(&l, (long)st.st_ino);
 	line_end(&l);
 }
 
@@ -152,11 +159,12 @@ static void perform(int number)
 static void answer(int number)
 {
 	const struct question *q = &questions[number];
-	struct line l = {.n = 0};
+	struct line l;
 	int caller = map_find(q->caller), object = -1;
 
 	if (!what_prevents(caller, 0))
 		object = map_of(open_as(caller, q->name, RTLD_LAZY | RTLD_NOLOAD));
+	l.n = 0;
 	line_field(&l, "asked");
 	line_number(&l, number);
 	line_number(&l, object < 0 ? -1 : objects[object].number);

@@ -27,12 +27,12 @@
  *	object	start|end	NUMBER	NS	PATH	DEV	INO	SELF	BUILD-ID
  *	mapped	start|end	the list of objects is complete
  *	begin	EVENT
- *	opened	EVENT	ok|null|no-caller|no-return|no-dlopen	OBJECT	ERROR
+ *	opened	EVENT	ok|null|no-caller|no-return|no-dlopen	OBJECT	ERROR	PATH	DEV	INO
  *	asked	N	OBJECT		-1 = nothing
  *	binding	OBJECT	SYMBOL	plt|data	load|call	TO	-1 = nothing
  *	done			stage 1 is complete
  *	device	N	LIBRARY		or	no-device	WHY
- *	rank	R	DEV:INO	BUILD-ID	VERSION	MISSING-SYMBOL or -
+ *	rank	R	DEV	INO	PATH	BUILD-ID	VERSION	MISSING-SYMBOL or -
  *	decide	go|stop	WHY
  *	step	RANK	NAME		is about to happen
  *	result	RANK	NAME	CODE

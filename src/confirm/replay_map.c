@@ -55,9 +55,11 @@ static void find_headers(struct mapped *o)
 	struct wanted w = {.map = o->map};
 	unsigned i;
 
-	if (o->ns == 0 && dl_iterate_phdr) {
+	if (o->ns == 0 && dl_iterate_phdr)
 		dl_iterate_phdr(take_headers, &w);
-	} else if (o->map->l_addr) { /* the loader shows us our own namespace only */
+	/* It shows our own namespace only, and that from the program on: filtees
+	 * of the program stand before it. */
+	if (!w.phdr && o->map->l_addr) {
 		const ElfW(Ehdr) *header = (const void *)o->map->l_addr;
 
 		w.phdr = (const void *)(o->map->l_addr + header->e_phoff);
@@ -223,11 +225,12 @@ void map_build_id(int object, char *hex, size_t room)
 
 void map_report(const char *phase)
 {
-	struct line l = {.n = 0};
+	struct line l;
 	struct stat st = {.st_dev = 0};
 	char build_id[132];
 	int i, self = map_owner((uintptr_t)&objects);
 
+	l.n = 0;
 	for (i = 0; i < n_order; i++) {
 		int k = map_of(order[i]);
 
@@ -343,9 +346,10 @@ static int is_unbound(int object, const struct tables *t, const ElfW(Rela) *r, u
 
 static void report_binding(int object, const char *symbol, int slot, int lazy, uintptr_t address)
 {
-	struct line l = {.n = 0};
+	struct line l;
 	int to = map_owner(address);
 
+	l.n = 0;
 	line_field(&l, "binding");
 	line_number(&l, objects[object].number);
 	line_field(&l, symbol);

@@ -141,7 +141,7 @@ static void find_device(void)
 {
 	static const char *const libraries[] = {"libcudart.so.13", "libcudart.so.12", "libcuda.so.1"};
 	const char *why = "neither libcudart.so.13, libcudart.so.12 nor libcuda.so.1 can be opened";
-	struct line l = {.n = 0};
+	struct line l;
 	unsigned pass, i;
 
 	for (pass = 0; pass < 2; pass++)
@@ -154,6 +154,7 @@ static void find_device(void)
 			why = device.driver ? use_driver() : use_runtime();
 			if (why)
 				continue;
+			l.n = 0;
 			line_field(&l, "device");
 			line_number(&l, n_devices);
 			line_field(&l, device.library);

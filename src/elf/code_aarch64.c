@@ -356,7 +356,7 @@ static void lower_vector(struct lower *l)
 	} else if ((w & 0xffe0fc00) == 0x4ea01c00 && n == m) { /* mov v.16b */
 		effect(l, E_MOVE, low, from, zero);
 		effect(l, E_MOVE, high, code_reg((uint8_t)(ARM_VECTOR_HIGH + n), 8), zero);
-	} else if ((w & 0xfff8fc00) == 0x4f000400 && !bits(w, 18, 16) && !n) { /* movi v, 0 */
+	} else if ((w & 0xffffffe0) == 0x4f000400 || (w & 0xffffffe0) == 0x6f00e400) { /* movi v, 0 */
 		effect(l, E_MOVE, low, zero, zero);
 		effect(l, E_MOVE, high, zero, zero);
 	} else if ((w & 0xbfe08400) == 0x0e000400 && (bits(w, 14, 11) == 5 || bits(w, 14, 11) == 7)) {

@@ -11,6 +11,7 @@ enum {
 	MARGIN = 4096,                 /* what a match may look at on either side */
 	AHEAD = 512,                   /* AArch64: instructions from adrp to the load */
 	SPANS_MOST = 4096,
+	BLOOM = 32768,                 /* bits */
 };
 #define SCANNED_MOST ((uint64_t)4 << 30) /* bytes a file, over all scans */
 
@@ -20,6 +21,7 @@ struct find {
 	struct code_target *target; /* the ones of this scan, sorted */
 	size_t n;
 	uint64_t low, high;
+	unsigned char bloom[BLOOM / 8]; /* of the low bits of the targets */
 	struct code_references stub; /* targets: PLT stubs that turned up */
 	/* the chunk */
 	const unsigned char *data;
@@ -121,21 +123,56 @@ static void x86_match(struct find *s, size_t i, const struct code_target *t)
 	}
 }
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+typedef uint32_t four __attribute__((vector_size(16)));
+
+/* Does one of the sixteen displacements that begin here lead between LOW and
+ * LOW + SPAN, modulo 2^32?  BIAS is the place of the first, less LOW. */
+static bool any_leads_there(const unsigned char *p, uint32_t bias, uint32_t span)
+{
+	four place = {bias, bias + 4, bias + 8, bias + 12}, limit = {span, span, span, span}, hit, d[4];
+	uint64_t half[2];
+
+	memcpy(&d[0], p, sizeof(d[0]));
+	memcpy(&d[1], p + 1, sizeof(d[1]));
+	memcpy(&d[2], p + 2, sizeof(d[2]));
+	memcpy(&d[3], p + 3, sizeof(d[3]));
+	hit = (four)(d[0] + place <= limit) | (four)(d[1] + place + 1 <= limit) | (four)(d[2] + place + 2 <= limit) |
+	      (four)(d[3] + place + 3 <= limit);
+	memcpy(half, &hit, sizeof(half));
+	return half[0] | half[1];
+}
+#else
+static bool any_leads_there(const unsigned char *p, uint32_t bias, uint32_t span)
+{
+	(void)p, (void)bias, (void)span;
+	return true;
+}
+#endif
+
 static void scan_x86(struct find *s)
 {
 	uint64_t low = s->low - s->vaddr - 4, span = s->high - s->low;
-	size_t i, end = s->size + 4 < s->limit ? s->size : s->limit >= 4 ? s->limit - 3 : 0;
+	size_t i = s->lead, k, end = s->size + 4 < s->limit ? s->size : s->limit >= 4 ? s->limit - 3 : 0;
 
-	/* The hot loop: a few instructions a byte, almost never taken. */
-	for (i = s->lead; i < end; i++) {
-		uint64_t t = i + (uint64_t)(int64_t)(int32_t)word_at(s->data + i) - low;
+	/* The hot loop: almost never does anything come of it. */
+	while (i < end) {
+		size_t stop = i + 16 < end ? i + 16 : end;
 
-		if (t <= span) {
-			const struct code_target *k = target_at(s, t + s->low);
-
-			if (k)
-				x86_match(s, i, k);
+		if (i + 20 <= s->limit && span < UINT32_MAX &&
+		    !any_leads_there(s->data + i, (uint32_t)i - (uint32_t)low, (uint32_t)span)) {
+			i = stop;
+			continue;
 		}
+		for (k = i; k < stop; k++) {
+			uint64_t t = k + (uint64_t)(int64_t)(int32_t)word_at(s->data + k) - low;
+			const struct code_target *found_at;
+
+			if (t <= span && (s->bloom[(t + s->low) % BLOOM / 8] >> (t + s->low) % 8 & 1) &&
+			    (found_at = target_at(s, t + s->low)))
+				x86_match(s, k, found_at);
+		}
+		i = stop;
 	}
 }
 
@@ -312,6 +349,9 @@ static int scan(struct find *s)
 	qsort(s->target, s->n, sizeof(*s->target), by_address);
 	s->low = s->target[0].at;
 	s->high = s->target[s->n - 1].at;
+	memset(s->bloom, 0, sizeof(s->bloom));
+	for (i = 0; i < s->n; i++)
+		s->bloom[s->target[i].at % BLOOM / 8] |= (unsigned char)(1u << s->target[i].at % 8);
 	buffer = xmalloc(CHUNK + 2 * MARGIN);
 	for (i = 0; i < n && !result; i++) {
 		struct code_span span;

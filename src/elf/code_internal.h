@@ -25,6 +25,7 @@ enum {
 	TABLE_MOST = 1024,        /* entries of one table */
 	STRING_MOST = 4096,       /* as PATH_MAX */
 	STEPS_MOST = 400000,      /* of one argument: instructions looked at */
+	BUDGET = 50000000,        /* the same for all of a file */
 	DEPTH_MOST = 48,          /* of one argument: nested expressions */
 	LEVELS_MOST = 3,          /* wrappers around wrappers */
 	WINDOW_BEFORE = 8192,     /* bytes, where nothing says where a function begins */
@@ -149,7 +150,8 @@ struct code {
 	struct function *function; /* decoded so far, newest first */
 	unsigned n_functions;
 	size_t n_insns;
-	long steps; /* left for this argument */
+	long steps;  /* left for this argument */
+	long budget; /* left for the file */
 };
 
 void code_note(struct code *c, const char *note);
@@ -241,7 +243,7 @@ bool code_clobbered_by_call(const struct code *c, uint8_t reg);
 enum value_kind { V_NUMBER, V_STACK, V_ENTRY, V_FUNCTION };
 
 struct value {
-	uint8_t kind, reg; /* V_ENTRY: register REG as control comes from outside to the address N */
+	uint8_t kind, reg; /* V_ENTRY: register REG, or memory, as control comes from outside to the address N */
 	uint64_t n;        /* number or address; offset in the frame; symbol of a V_FUNCTION */
 };
 
@@ -250,7 +252,7 @@ struct values {
 	bool unknown;      /* and others */
 	uint64_t multiple; /* those are multiples of this; 0 = no others */
 	uint64_t stride;   /* each number is the first of a row with this distance; 0 = no rows */
-	bool cycle;        /* and itself, while it is being found out */
+	uint64_t cycle;    /* and itself, while it is being found out: a bit for each depth */
 };
 
 void values_free(struct values *s);
@@ -262,7 +264,8 @@ void values_resize(struct values *s, unsigned size, bool is_signed);
 
 /* What operand X is just before instruction I. */
 void code_trace(struct code *c, struct function *f, uint32_t i, const struct operand *x, struct values *out);
-/* The text that stands in the frame at OFFSET just before instruction I, or NULL. */
-const char *code_stack_string(struct code *c, struct function *f, uint32_t i, int64_t offset);
+/* The text that the code has put together in the frame at OFFSET, or NULL; sets
+ * *COMPUTED if there may be others. */
+const char *code_stack_string(struct code *c, struct function *f, uint32_t i, int64_t offset, bool *computed);
 
 #endif

@@ -272,7 +272,8 @@ static bool lower_flow(struct lower *l, struct insn *i)
 	case X86_INS_JMP: i->flow = F_JUMP; break;
 	case X86_INS_JBE: case X86_INS_JLE: case X86_INS_JA: case X86_INS_JG:
 		i->inclusive = true;
-		/* fallthrough */
+		i->flow = F_BRANCH;
+		break;
 	case X86_INS_JAE: case X86_INS_JB: case X86_INS_JE: case X86_INS_JGE: case X86_INS_JL: case X86_INS_JNE:
 	case X86_INS_JNO: case X86_INS_JNP: case X86_INS_JNS: case X86_INS_JO: case X86_INS_JP: case X86_INS_JS:
 	case X86_INS_JRCXZ: case X86_INS_JECXZ: case X86_INS_LOOP: case X86_INS_LOOPE: case X86_INS_LOOPNE:

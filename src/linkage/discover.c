@@ -1,5 +1,6 @@
 #include "linkage/discover.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -153,6 +154,48 @@ static bool open_by_notes(struct discovery *d, struct object *o, const struct su
 	return any;
 }
 
+/* enum open_flags of RTLD_ bits as the code passes them. */
+unsigned open_flags_of(long flags)
+{
+	if (flags < 0)
+		return OPEN_NOW;
+	return (flags & RTLD_NOW ? OPEN_NOW : OPEN_LAZY) | (flags & RTLD_GLOBAL ? OPEN_GLOBAL : 0) |
+	       (flags & RTLD_NOLOAD ? OPEN_NOLOAD : 0) | (flags & RTLD_DEEPBIND ? OPEN_DEEPBIND : 0) |
+	       (flags & RTLD_NODELETE ? OPEN_NODELETE : 0);
+}
+
+static bool opens_target(const struct discovery *d, const struct elf_open *o)
+{
+	return o->name && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")) &&
+	       target_matches(d->surfaces->target, o->name);
+}
+
+/* Names that are handed to dlopen close to each other are taken for
+ * alternatives: what comes second is tried when the first does not open. */
+static bool open_by_code(struct discovery *d, struct object *o, const struct surface *f)
+{
+	enum { NEAR = 4096 };
+	bool any = false, opened = false;
+	uint64_t last = 0;
+	size_t i;
+
+	for (i = 0; i < f->code.n; i++) {
+		const struct elf_open *open = &f->code.at[d->plan->reversed ? f->code.n - 1 - i : i];
+		uint64_t where = open->via ? open->via : open->where;
+
+		if (!opens_target(d, open))
+			continue;
+		if (!any || (where > last ? where - last : last - where) > NEAR)
+			opened = false;
+		any = true;
+		last = where;
+		if (!opened)
+			opened = open_one(d, o, open->name, open_flags_of(open->flags), EVIDENCE_CODE,
+					  open->via ? open->via_in : open->in);
+	}
+	return any;
+}
+
 static void open_by_literals(struct discovery *d, struct object *o, const struct surface *f)
 {
 	size_t i;
@@ -173,7 +216,7 @@ void discover(struct discovery *d, struct object *o)
 		return;
 	if (f->profile)
 		discover_by_profile(d, o, f->profile, f);
-	else if (!open_by_notes(d, o, f) && f->imports_dlopen)
+	else if (!open_by_notes(d, o, f) && f->imports_dlopen && !open_by_code(d, o, f) && surface_computes(f))
 		open_by_literals(d, o, f);
 }
 

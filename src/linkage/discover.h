@@ -29,6 +29,9 @@ const struct profile_row *profile_row_of(const struct profile *p, const char *ve
 /* Opens the names of a profile for O; F has what is known of its build, or is NULL. */
 void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f);
 
+/* enum open_flags of RTLD_ bits as code passes them; of -1, what is usual. */
+unsigned open_flags_of(long flags);
+
 /* enum open_flags of a profile's dlopen. */
 unsigned profile_flags(const struct profile *p);
 

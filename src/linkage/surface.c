@@ -374,6 +374,31 @@ static void judge(struct reading *rd, struct reader *r, const struct elf_object 
 		identify(rd, r, elf, code);
 }
 
+static void read_code(struct surfaces *owner, struct surface *s, struct reader *r, const struct elf_object *elf,
+		      const struct elf_symbols *symbols)
+{
+	s->code_read = true;
+	if (elf_code_opens(r, elf, symbols, &owner->store->names, &owner->arena, &s->code) < 0 && !s->note)
+		s->note = "its code could not be read";
+}
+
+static bool is_dlopen(const struct elf_open *o)
+{
+	return !strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen");
+}
+
+bool surface_computes(const struct surface *s)
+{
+	size_t i;
+
+	if (!s->code_read || s->code.note)
+		return true;
+	for (i = 0; i < s->code.n; i++)
+		if (is_dlopen(&s->code.at[i]) && s->code.at[i].computed)
+			return true;
+	return false;
+}
+
 static struct surface *read_surface(struct surfaces *owner, const struct root_file *file,
 				    const struct elf_object *elf)
 {
@@ -402,8 +427,11 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 		judge(&rd, r, elf, &symbols);
 		count_unlinked(&rd);
 		elf_dlopen_notes(r, elf, &owner->store->names, &owner->arena, &s->notes);
-		if (!s->tracked && (surface_hides_loader(s) || s->literal.n))
+		if (!s->tracked && (surface_hides_loader(s) || s->literal.n)) {
 			recognise(&rd, r, file, elf);
+			if (!s->profile && s->imports_dlopen)
+				read_code(owner, s, r, elf, &symbols);
+		}
 		elf_symbols_free(&symbols);
 		close(fd);
 	} else {
@@ -445,4 +473,26 @@ const struct surface *surface_of(struct surfaces *s, const struct root_file *fil
 	vec_push(&s->all, surface);
 	name_map_put(&s->by_file, key, surface);
 	return surface;
+}
+
+const struct surface *surface_with_code(struct surfaces *owner, const struct root_file *file,
+					const struct elf_object *elf)
+{
+	struct surface *s = (struct surface *)surface_of(owner, file, elf);
+	struct elf_symbols symbols;
+	struct reader *r;
+	int fd;
+
+	if (s->code_read || !file || !elf || elf->fault)
+		return s;
+	r = xmalloc(sizeof(*r));
+	fd = store_reader(owner->store, file, r);
+	if (fd >= 0) {
+		if (elf_symbols_read(r, elf, &symbols) == 0)
+			read_code(owner, s, r, elf, &symbols);
+		elf_symbols_free(&symbols);
+		close(fd);
+	}
+	free(r);
+	return s;
 }

@@ -7,6 +7,7 @@
 #ifndef NCCLWHICH_LINKAGE_SURFACE_H
 #define NCCLWHICH_LINKAGE_SURFACE_H
 
+#include "elf/code.h"
 #include "elf/note.h"
 #include "linkage/data.h"
 #include "loader/store.h"
@@ -25,6 +26,8 @@ struct surface {
 	bool unlinked_key; /* one of these mints an id or makes a communicator */
 	VEC(struct literal) literal;
 	struct dlopen_notes notes;     /* what the object declares itself */
+	struct elf_opens code;         /* what its machine code shows, if that was asked for */
+	bool code_read;
 	const struct profile *profile; /* of a consumer that was recognised */
 	const char *profile_version;   /* "0.19.10"; NULL if the profile has none */
 	int cuda_major, cuda_minor;    /* -1 = not visible */
@@ -54,6 +57,14 @@ void surfaces_free(struct surfaces *s);
 /* Never NULL; an object that is no readable file shows nothing. */
 const struct surface *surface_of(struct surfaces *s, const struct root_file *file,
 				 const struct elf_object *elf);
+
+/* The same with its machine code read, which is not done for every object: it
+ * takes longer than all the rest. */
+const struct surface *surface_with_code(struct surfaces *s, const struct root_file *file,
+					const struct elf_object *elf);
+
+/* Is a name of what it opens computed, as far as its code was read? */
+bool surface_computes(const struct surface *s);
 
 /* Does the object look up the API under a name that it does not show? */
 bool surface_hides_loader(const struct surface *s);

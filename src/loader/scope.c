@@ -388,6 +388,13 @@ static bool relocate(struct process *p, struct object *o)
 	return true;
 }
 
+static bool own_visibility(struct process *p, const struct object *o, uint32_t symbol)
+{
+	const struct symbol_table *t = table_of(p, o);
+
+	return t && ELF64_ST_VISIBILITY(t->symbols.symbol[symbol].st_other) != STV_DEFAULT;
+}
+
 /* What lazily bound calls would find if they happened now. */
 void process_bind_calls(struct process *p)
 {
@@ -402,6 +409,13 @@ void process_bind_calls(struct process *p)
 
 			if (!b->at_call)
 				continue;
+			/* _dl_fixup does not even look: what is not of default visibility
+			 * is the object's own. */
+			if (own_visibility(p, o, b->symbol)) {
+				b->to = o;
+				b->definition = b->symbol;
+				continue;
+			}
 			d = scope_bind(p, o, b->symbol, (enum reloc_class)b->class);
 			b->to = d.object;
 			b->definition = d.symbol;

@@ -2,9 +2,12 @@
 
 #include "linkage/discover.h"
 
+#include <stdlib.h>
+
 /* One open, however it is known. */
 struct shown {
 	const char *name; /* NULL: only known to be computed */
+	bool computed;
 	const char *evidence, *where;
 	unsigned flags;
 	bool flags_known;
@@ -25,6 +28,15 @@ static void each_open(const struct surface *f, show_function *show, void *to)
 		for (k = 0; k < f->notes.at[i].n; k++)
 			show(to, &(struct shown){.name = f->notes.at[i].name[k], .evidence = "note",
 						 .where = f->notes.at[i].feature});
+	for (i = 0; i < f->code.n; i++) {
+		const struct elf_open *o = &f->code.at[i];
+
+		/* dlopen(NULL) opens nothing. */
+		if ((o->name || o->computed) && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")))
+			show(to, &(struct shown){.name = o->name, .computed = o->computed, .evidence = "code",
+						 .where = o->via_in ? o->via_in : o->in, .flags = open_flags_of(o->flags),
+						 .flags_known = o->flags >= 0});
+	}
 	for (i = 0; i < f->literal.n; i++)
 		show(to, &(struct shown){.name = f->literal.at[i].name, .evidence = "literal",
 					 .where = f->literal.at[i].whole ? NULL : "the end of another text"});
@@ -46,7 +58,7 @@ static void put_json(void *to, const struct shown *s)
 	json_t *j = json_object();
 
 	json_put_text(j, "name", s->name);
-	json_object_set_new(j, "computed", json_boolean(!s->name));
+	json_object_set_new(j, "computed", json_boolean(s->computed));
 	json_object_set_new(j, "flags", s->flags_known ? json_flags(s->flags) : json_null());
 	json_object_set_new(j, "evidence", json_string(s->evidence));
 	json_put_text(j, "where", s->where);
@@ -87,18 +99,42 @@ json_t *opens_json(const struct opens_report *o)
 	return root;
 }
 
+struct listing {
+	struct text *t;
+	size_t computed; /* places at which the name is computed */
+	char *first;
+};
+
+/* Places at which a name is computed can be many: they become one line. */
 static void put_text(void *to, const struct shown *s)
 {
-	struct text *t = to;
+	struct listing *l = to;
 
-	fputs("  opens ", t->stream);
-	text_name(t, s->name ? s->name : "a name that is computed at run time");
-	fprintf(t->stream, "  [%s", s->evidence);
-	if (s->where) {
-		fputs(": ", t->stream);
-		text_name(t, s->where);
+	if (!s->name) {
+		if (!l->computed++)
+			l->first = xstrdup(s->where ? s->where : "?");
+		return;
 	}
-	fputs("]\n", t->stream);
+	fputs("  opens ", l->t->stream);
+	text_name(l->t, s->name);
+	fprintf(l->t->stream, "  [%s", s->evidence);
+	if (s->where) {
+		fputs(": ", l->t->stream);
+		text_name(l->t, s->where);
+	}
+	fputs("]\n", l->t->stream);
+}
+
+static void put_computed(struct listing *l)
+{
+	if (!l->computed)
+		return;
+	fputs("  opens a name that is computed at run time  [code: ", l->t->stream);
+	text_name(l->t, l->first);
+	if (l->computed > 1)
+		fprintf(l->t->stream, " and %zu other places", l->computed - 1);
+	fputs("]\n", l->t->stream);
+	free(l->first);
 }
 
 void opens_text(struct text *t, const struct opens_report *o)
@@ -108,11 +144,13 @@ void opens_text(struct text *t, const struct opens_report *o)
 
 	for (i = 0; i < o->at.n; i++) {
 		const struct surface *f = o->at.at[i].surface;
+		struct listing listing = {.t = t};
 
 		fputs(text_bold(t), t->stream);
 		text_name(t, o->at.at[i].path);
 		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen ? "" : "  (does not import dlopen)");
-		each_open(f, put_text, t);
+		each_open(f, put_text, &listing);
+		put_computed(&listing);
 		for (k = n = 0; k < o->target->symbols_count; k++)
 			if (f->held[k] && !f->imported[k] && !f->defined[k])
 				fprintf(t->stream, "%s%s", n++ ? ", " : "  looks up ", o->target->symbols[k].name);

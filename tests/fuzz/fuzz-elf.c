@@ -1,5 +1,6 @@
 /* Everything that is read out of one file: object, symbols, relocations, identity, texts. */
 #include "elf/library.h"
+#include "elf/note.h"
 #include "elf/scan.h"
 #include "elf/symbols.h"
 
@@ -54,6 +55,21 @@ static void touch_object(const struct elf_object *o)
 		touch(o->version_def[i].version);
 }
 
+static void read_notes(struct reader *r, const struct elf_object *o, struct names *names, struct arena *arena)
+{
+	struct dlopen_notes notes;
+	size_t i, k;
+
+	elf_dlopen_notes(r, o, names, arena, &notes);
+	touch(notes.damage);
+	for (i = 0; i < notes.n; i++) {
+		for (k = 0; k < notes.at[i].n; k++)
+			touch(notes.at[i].name[k]);
+		touch(notes.at[i].feature);
+		touch(notes.at[i].priority);
+	}
+}
+
 static void read_tables(struct reader *r, const struct elf_object *o, struct arena *arena)
 {
 	static const char *const needles[] = {"nccl", "NCCL version ", "lib.so", "\x50\xed"};
@@ -93,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	touch_object(o);
 	if (!o->fault)
 		read_tables(&r, o, &arena);
+	if (!o->fault)
+		read_notes(&r, o, &names, &arena);
 	names_free(&names);
 	arena_free(&arena);
 	return 0;

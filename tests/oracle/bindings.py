@@ -52,7 +52,7 @@ class Symbols:
         needs = self.needs(spec)
         verdefs = spec.get("verdefs", [])
         if self.versions and not verdefs and not is_program and self.chance(50):
-            verdefs = spec["verdefs"] = self.random.choice([["V1"], ["V1", "V2"], ["V1", "V2", "V3"]])
+            verdefs = spec["verdefs"] = ["V1", "V2", "V3"][:self.random.randint(1, 3)]
         defines: List[str] = []
         uses: List[str] = []
         bind_now = self.chance(15)

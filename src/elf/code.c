@@ -1,0 +1,541 @@
+#include "elf/code_internal.h"
+
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+enum opener { OPEN_DLOPEN, OPEN_DLMOPEN, OPEN_DLSYM, OPEN_DLVSYM, OPENERS };
+
+static const struct {
+	const char *name;
+	int text, flags; /* which arguments; -1 = none */
+} openers[OPENERS] = {
+	{"dlopen", 0, 1},
+	{"dlmopen", 1, 2},
+	{"dlsym", 1, -1},
+	{"dlvsym", 1, -1},
+};
+
+/* Where a name is to be looked for: an argument of a call, for the sake of a call
+ * of dlopen that may be in a function further down. */
+struct question {
+	enum opener opener;
+	uint64_t where, via;
+	uint8_t text, flag; /* registers; REG_NONE: the flags are known or there are none */
+	long flags;
+	unsigned level;
+	uint64_t entry; /* of the function that has it as a parameter */
+};
+
+struct opens {
+	struct code c;
+	uint8_t *opener; /* per symbol: enum opener + 1, or 0 */
+	VEC(struct elf_open) out;
+	VEC(struct question) asked;
+};
+
+static void emit(struct opens *o, const struct question *q, const char *name, bool computed, bool taken)
+{
+	struct elf_open open = {.function = openers[q->opener].name, .name = name, .computed = computed, .taken = taken,
+				.flags = q->flags, .where = q->where, .via = q->via};
+
+	if (o->out.n < OPENS_MOST)
+		vec_push(&o->out, open);
+	else
+		code_note(&o->c, "it opens too much: not everything is listed");
+}
+
+static uint8_t argument(const struct code *c, int k)
+{
+	static const uint8_t x86[] = {7, 6, 2, 1};
+
+	return k < 0 ? REG_NONE : c->arm ? (uint8_t)k : x86[k];
+}
+
+/* ---- answers */
+
+static void answer_flags(struct opens *o, struct function *f, uint32_t i, struct question *q)
+{
+	struct operand x = code_reg(q->flag, 4);
+	struct values v = {0};
+
+	if (q->flag == REG_NONE)
+		return;
+	q->flag = REG_NONE;
+	code_trace(&o->c, f, i, &x, &v);
+	if (v.v.n == 1 && !v.unknown && !v.stride && !v.cycle) {
+		if (v.v.at[0].kind == V_NUMBER)
+			q->flags = (long)(uint32_t)v.v.at[0].n;
+		else if (v.v.at[0].kind == V_ENTRY && v.v.at[0].reg != REG_NONE) {
+			q->flag = v.v.at[0].reg;
+			q->entry = v.v.at[0].n;
+		}
+	}
+	values_free(&v);
+}
+
+/* A parameter: whoever calls the function knows. */
+static void ask_callers(struct opens *o, const struct question *q, const struct value *v)
+{
+	struct question next = *q;
+
+	if (q->level >= LEVELS_MOST || o->asked.n >= SITES_MOST) {
+		emit(o, q, NULL, true, false);
+		return;
+	}
+	if (next.flag != REG_NONE && next.entry != v->n)
+		next.flag = REG_NONE;
+	next.entry = v->n;
+	next.text = v->reg;
+	next.level++;
+	vec_push(&o->asked, next);
+}
+
+static void answer(struct opens *o, struct function *f, uint32_t i, struct question q)
+{
+	struct operand x = code_reg(q.text, 8);
+	struct values v = {0};
+	const char *name;
+	size_t k;
+	bool computed, opens = q.opener == OPEN_DLOPEN || q.opener == OPEN_DLMOPEN;
+
+	answer_flags(o, f, i, &q);
+	code_trace(&o->c, f, i, &x, &v);
+	computed = v.unknown || v.stride || !v.v.n;
+	for (k = 0; k < v.v.n; k++) {
+		const struct value *y = &v.v.at[k];
+
+		if (y->kind == V_ENTRY && y->reg != REG_NONE) {
+			ask_callers(o, &q, y);
+			continue;
+		}
+		name = v.stride ? NULL
+		     : y->kind == V_NUMBER ? code_string_at(&o->c, y->n)
+		     : y->kind == V_STACK ? code_stack_string(&o->c, f, i, (int64_t)y->n, &computed) : NULL;
+		if (name || (y->kind == V_NUMBER && !y->n && opens && !v.stride))
+			emit(o, &q, name, false, false);
+		else
+			computed = true;
+		/* What stands in writable memory is what it starts with. */
+		if (name && y->kind == V_NUMBER && !code_is_constant(&o->c, y->n))
+			computed = true;
+	}
+	if (computed)
+		emit(o, &q, NULL, true, false);
+	values_free(&v);
+}
+
+static void answer_call(struct opens *o, struct function *f, uint32_t i, enum opener opener)
+{
+	struct question q = {.opener = opener, .where = f->insn.at[i].at, .flags = -1,
+			     .text = argument(&o->c, openers[opener].text), .flag = argument(&o->c, openers[opener].flags)};
+
+	answer(o, f, i, q);
+}
+
+/* ---- calls */
+
+/* A function that loads the address into a register: which of its calls go there? */
+static bool answer_register_calls(struct opens *o, struct function *f, uint32_t symbol)
+{
+	bool any = false;
+	uint32_t i;
+	size_t k;
+
+	for (i = 0; i < f->insn.n; i++) {
+		const struct operand *x = &f->insn.at[i].through;
+		struct values v = {0};
+
+		if (x->kind == O_NONE || (x->kind == O_MEM && x->reg == REG_NONE && x->index == REG_NONE))
+			continue;
+		code_trace(&o->c, f, i, x, &v);
+		for (k = 0; k < v.v.n; k++)
+			if (v.v.at[k].kind == V_FUNCTION && v.v.at[k].n == symbol) {
+				answer_call(o, f, i, (enum opener)(o->opener[symbol] - 1));
+				any = true;
+			}
+		values_free(&v);
+	}
+	return any;
+}
+
+static void emit_taken(struct opens *o, uint64_t where, uint32_t symbol)
+{
+	struct question q = {.opener = (enum opener)(o->opener[symbol] - 1), .where = where, .flags = -1};
+
+	emit(o, &q, NULL, true, true);
+}
+
+static void follow_load(struct opens *o, const struct code_references *f, size_t i)
+{
+	struct function *g = code_function(&o->c, f->ref.at[i].at);
+	size_t k;
+
+	/* Once a function and symbol. */
+	for (k = i; g && k-- && i - k < 64;)
+		if (f->ref.at[k].kind == REF_LOAD && f->ref.at[k].id == f->ref.at[i].id &&
+		    code_function(&o->c, f->ref.at[k].at) == g)
+			return;
+	if (!g || !answer_register_calls(o, g, f->ref.at[i].id))
+		emit_taken(o, f->ref.at[i].at, f->ref.at[i].id);
+}
+
+static void follow_reference(struct opens *o, const struct code_references *f, size_t i)
+{
+	const struct code_reference *ref = &f->ref.at[i];
+	struct function *g;
+	long k;
+
+	if (ref->kind == REF_ADDRESS) {
+		emit_taken(o, ref->at, ref->id);
+		return;
+	}
+	if (ref->kind == REF_LOAD) {
+		follow_load(o, f, i);
+		return;
+	}
+	g = code_function(&o->c, ref->at);
+	k = g ? code_insn_at(g, ref->at) : -1;
+	if (k >= 0 && g->insn.at[k].flow != F_NEXT) {
+		answer_call(o, g, (uint32_t)k, (enum opener)(o->opener[ref->id] - 1));
+	} else if (!g || ref->kind == REF_CALL) {
+		struct question q = {.opener = (enum opener)(o->opener[ref->id] - 1), .where = ref->at, .flags = -1};
+
+		emit(o, &q, NULL, true, false);
+	}
+}
+
+/* Where instructions begin beyond doubt: a match of five bytes is no accident.
+ * Short jumps are, and the decoder has to agree. */
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void fix_places(struct code *c, const struct code_references *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->ref.n; i++)
+		if (f->ref.at[i].kind != REF_JUMP)
+			vec_push(&c->fixed, f->ref.at[i].at);
+	if (c->fixed.n)
+		qsort(c->fixed.at, c->fixed.n, sizeof(*c->fixed.at), by_value);
+}
+
+static void find_calls(struct opens *o)
+{
+	struct code_references f = {0};
+	size_t i;
+
+	for (i = 0; i < o->c.slot.n; i++)
+		if (o->opener[o->c.slot.at[i].symbol])
+			vec_push(&f.target, ((struct code_target){o->c.slot.at[i].at, o->c.slot.at[i].symbol, true}));
+	code_find(&o->c, &f);
+	fix_places(&o->c, &f);
+	for (i = 0; i < f.ref.n; i++)
+		follow_reference(o, &f, i);
+	for (i = 0; i < o->c.stored.n; i++)
+		emit_taken(o, o->c.stored.at[i].at, o->c.stored.at[i].symbol);
+	code_references_free(&f);
+}
+
+/* ---- callers of wrappers */
+
+struct wrapper {
+	uint64_t entry;
+	bool open; /* others may call it too: exported, or its address is used */
+	bool called;
+};
+
+static int by_entry(const void *a, const void *b)
+{
+	const struct wrapper *x = a, *y = b;
+
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+/* The functions that are asked about, with the ways in which they can be called. */
+static size_t list_wrappers(struct opens *o, const struct question *q, size_t n, struct wrapper *w,
+			    struct code_references *f)
+{
+	size_t i, k, count = 0;
+	struct wrapper key = {0}, *found;
+
+	for (i = 0; i < n; i++)
+		w[i] = (struct wrapper){.entry = q[i].entry};
+	qsort(w, n, sizeof(*w), by_entry);
+	for (i = 0; i < n; i++)
+		if (!count || w[count - 1].entry != w[i].entry)
+			w[count++] = w[i];
+	for (i = 0; i < count; i++) {
+		w[i].open = code_is_pointed_at(&o->c, w[i].entry);
+		vec_push(&f->target, ((struct code_target){w[i].entry, (uint32_t)i, false}));
+	}
+	for (i = 1; i < o->c.s->n; i++) {
+		key.entry = o->c.s->symbol[i].st_value;
+		if (!elf_symbol_defined(o->c.s, i) || !(found = bsearch(&key, w, count, sizeof(key), by_entry)))
+			continue;
+		found->open = true;
+		for (k = 0; k < o->c.slot.n; k++)
+			if (o->c.slot.at[k].symbol == i)
+				vec_push(&f->target, ((struct code_target){o->c.slot.at[k].at, (uint32_t)(found - w), true}));
+	}
+	return count;
+}
+
+static void ask(struct opens *o, const struct question *q, struct wrapper *w, const struct code_reference *ref)
+{
+	struct function *g;
+	struct question next = *q;
+	long k;
+
+	if (ref->kind == REF_LOAD || ref->kind == REF_ADDRESS) {
+		w->open = true;
+		return;
+	}
+	g = code_function(&o->c, ref->at);
+	k = g ? code_insn_at(g, ref->at) : -1;
+	if (k < 0 || g->insn.at[k].flow == F_NEXT) {
+		w->open |= !g || ref->kind == REF_CALL;
+		return;
+	}
+	/* A jump within the function was followed as such. */
+	if (g->insn.at[k].flow != F_CALL && code_insn_at(g, w->entry) >= 0 && g->insn.at[k].target == w->entry)
+		return;
+	w->called = true;
+	if (next.level == 1)
+		next.via = ref->at;
+	answer(o, g, (uint32_t)k, next);
+}
+
+/* One level: everything asked so far is looked up in one scan. */
+static void ask_level(struct opens *o)
+{
+	VEC(struct question) q = {0};
+	struct code_references f = {0};
+	struct wrapper *w, key = {0}, *mine;
+	size_t i, k, n;
+
+	q.at = o->asked.at;
+	q.n = o->asked.n;
+	memset(&o->asked, 0, sizeof(o->asked));
+	w = xmalloc((q.n + 1) * sizeof(*w));
+	n = list_wrappers(o, q.at, q.n, w, &f);
+	if (code_find(&o->c, &f) < 0)
+		for (i = 0; i < n; i++)
+			w[i].open = true;
+	fix_places(&o->c, &f);
+	for (i = 0; i < q.n; i++) {
+		key.entry = q.at[i].entry;
+		mine = bsearch(&key, w, n, sizeof(key), by_entry);
+		if (!mine) /* every entry is there */
+			continue;
+		mine->called = false;
+		for (k = 0; k < f.ref.n; k++)
+			if (f.ref.at[k].id == (uint32_t)(mine - w))
+				ask(o, &q.at[i], mine, &f.ref.at[k]);
+		if (mine->open || !mine->called)
+			emit(o, &q.at[i], NULL, true, false);
+	}
+	code_references_free(&f);
+	vec_free(&q);
+	free(w);
+}
+
+/* ---- the report */
+
+static int compare_text(const char *a, const char *b)
+{
+	if (!a || !b)
+		return !a - !b;
+	return strcmp(a, b);
+}
+
+static int by_where(const void *a, const void *b)
+{
+	const struct elf_open *x = a, *y = b;
+
+	if (x->where != y->where)
+		return x->where < y->where ? -1 : 1;
+	if (x->via != y->via)
+		return x->via < y->via ? -1 : 1;
+	if (x->computed != y->computed)
+		return x->computed ? 1 : -1;
+	if (compare_text(x->name, y->name))
+		return compare_text(x->name, y->name);
+	if (x->flags != y->flags)
+		return x->flags < y->flags ? -1 : 1;
+	return compare_text(x->function, y->function);
+}
+
+struct place {
+	uint64_t at;
+	const char *text;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* One pass over the symbols, which may be many more than the places. */
+static void name_places(struct opens *o, struct place *p, size_t n)
+{
+	const struct elf_symbols *s = o->c.s;
+	size_t i, low, high;
+
+	for (i = 1; i < s->n; i++) {
+		const Elf64_Sym *y = &s->symbol[i];
+
+		if (!elf_symbol_defined(s, i) || ELF64_ST_TYPE(y->st_info) != STT_FUNC || !y->st_size)
+			continue;
+		for (low = 0, high = n; low < high;) {
+			size_t mid = low + (high - low) / 2;
+
+			if (p[mid].at < y->st_value)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		for (; low < n && p[low].at - y->st_value < y->st_size; low++)
+			if (!p[low].text)
+				p[low].text = arena_printf(o->c.arena, "%s+0x%llx", elf_symbol_name(s, i),
+							   (unsigned long long)(p[low].at - y->st_value));
+	}
+	for (i = 0; i < n; i++)
+		if (!p[i].text)
+			p[i].text = arena_printf(o->c.arena, "0x%llx", (unsigned long long)p[i].at);
+}
+
+static const char *place_name(const struct place *p, size_t n, uint64_t at)
+{
+	struct place key = {.at = at};
+	const struct place *found = bsearch(&key, p, n, sizeof(key), by_place);
+
+	return found ? found->text : NULL;
+}
+
+static void finish(struct opens *o, struct elf_opens *out)
+{
+	struct place *p = xmalloc((o->out.n * 2 + 1) * sizeof(*p));
+	size_t i, n = 0, m = 0, distinct = 0;
+
+	if (o->out.n)
+		qsort(o->out.at, o->out.n, sizeof(*o->out.at), by_where);
+	for (i = 0; i < o->out.n; i++)
+		if (!n || by_where(&o->out.at[n - 1], &o->out.at[i]))
+			o->out.at[n++] = o->out.at[i];
+	for (i = 0; i < n; i++) {
+		p[m++] = (struct place){o->out.at[i].where, NULL};
+		if (o->out.at[i].via)
+			p[m++] = (struct place){o->out.at[i].via, NULL};
+	}
+	qsort(p, m, sizeof(*p), by_place);
+	for (i = 0; i < m; i++)
+		if (!distinct || p[distinct - 1].at != p[i].at)
+			p[distinct++] = p[i];
+	name_places(o, p, distinct);
+	out->at = arena_alloc(o->c.arena, (n + 1) * sizeof(*out->at));
+	out->n = n;
+	out->note = o->c.note;
+	for (i = 0; i < n; i++) {
+		out->at[i] = o->out.at[i];
+		out->at[i].in = place_name(p, distinct, out->at[i].where);
+		out->at[i].via_in = out->at[i].via ? place_name(p, distinct, out->at[i].via) : NULL;
+	}
+	free(p);
+}
+
+/* ---- */
+
+static bool find_openers(struct opens *o, bool *wanted)
+{
+	const struct elf_symbols *s = o->c.s;
+	size_t i, k;
+	bool any = false;
+
+	for (i = 1; i < s->n; i++) {
+		const char *name = elf_symbol_name(s, i);
+
+		if (name[0] != 'd' || name[1] != 'l')
+			continue;
+		for (k = 0; k < OPENERS; k++)
+			if (!strcmp(name, openers[k].name)) {
+				o->opener[i] = (uint8_t)(k + 1);
+				wanted[i] = any = true;
+			}
+	}
+	return any;
+}
+
+static int open_decoder(struct code *c)
+{
+	csh handle;
+
+	if (c->arm)
+		return 0;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return -1;
+	c->capstone = handle;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	c->decoded = cs_malloc(handle);
+	return c->decoded ? 0 : -1;
+}
+
+static void close_all(struct opens *o)
+{
+	struct code *c = &o->c;
+	csh handle = c->capstone;
+
+	code_functions_free(c);
+	if (c->decoded)
+		cs_free(c->decoded, 1);
+	if (c->capstone)
+		cs_close(&handle);
+	vec_free(&c->slot);
+	vec_free(&c->stored);
+	vec_free(&c->pointer);
+	vec_free(&c->span);
+	vec_free(&c->fixed);
+	vec_free(&o->out);
+	vec_free(&o->asked);
+	free(o->opener);
+}
+
+int elf_code_opens(struct reader *r, const struct elf_object *object, const struct elf_symbols *s, struct names *names,
+		   struct arena *arena, struct elf_opens *out)
+{
+	struct opens o = {.c = {.r = r, .o = object, .s = s, .names = names, .arena = arena, .budget = BUDGET}};
+	bool *wanted, any;
+	unsigned level;
+	int result = 0;
+
+	memset(out, 0, sizeof(*out));
+	if ((object->machine != EM_X86_64 && object->machine != EM_AARCH64) || !s->n)
+		return 0;
+	o.c.arm = object->machine == EM_AARCH64;
+	o.c.sp = o.c.arm ? ARM_SP : X86_SP;
+	o.c.fp = o.c.arm ? ARM_FP : X86_FP;
+	o.opener = xmalloc(s->n);
+	memset(o.opener, 0, s->n);
+	wanted = xmalloc(s->n * sizeof(*wanted));
+	memset(wanted, 0, s->n * sizeof(*wanted));
+	any = find_openers(&o, wanted);
+	if (any && (code_image_open(&o.c, wanted) < 0 || open_decoder(&o.c) < 0)) {
+		code_note(&o.c, "its tables could not be read");
+		result = -1;
+	} else if (any) {
+		find_calls(&o);
+		for (level = 0; level < LEVELS_MOST && o.asked.n; level++)
+			ask_level(&o);
+		finish(&o, out);
+	}
+	out->note = o.c.note;
+	free(wanted);
+	close_all(&o);
+	return result;
+}

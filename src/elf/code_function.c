@@ -1,0 +1,604 @@
+/* A function: its bounds, its instructions, what can come before what, and where
+ * the stack pointer is.  A predecessor that is missed would be a name that is
+ * missed, so jumps that cannot be followed make a function `opaque`. */
+#include "elf/code_internal.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+struct edge {
+	uint32_t from, to;
+};
+
+struct shape {
+	struct code *c;
+	struct function *f;
+	bool *leader;
+	VEC(struct edge) edge; /* of instructions first, then of blocks */
+	VEC(uint32_t) lost;    /* indirect jumps without a table */
+};
+
+struct insn *code_insn_add(struct function *f, uint64_t at, unsigned size)
+{
+	struct insn i = {.at = at, .size = (uint8_t)(size > 255 ? 255 : size), .effect = (uint32_t)f->effect.n,
+			 .sp = NOT_KNOWN, .fp = NOT_KNOWN};
+
+	vec_push(&f->insn, i);
+	return &f->insn.at[f->insn.n - 1];
+}
+
+struct effect *code_effect_add(struct function *f, enum effect_op op, struct operand to)
+{
+	struct effect e = {.op = (uint8_t)op, .to = to};
+
+	vec_push(&f->effect, e);
+	f->insn.at[f->insn.n - 1].n_effect++;
+	return &f->effect.at[f->effect.n - 1];
+}
+
+long code_insn_at(const struct function *f, uint64_t vaddr)
+{
+	size_t low = 0, high = f->insn.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (f->insn.at[mid].at == vaddr)
+			return (long)mid;
+		if (f->insn.at[mid].at < vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return -1;
+}
+
+static bool contains(const struct function *f, uint64_t vaddr)
+{
+	unsigned k;
+
+	for (k = 0; k < f->n_range; k++)
+		if (vaddr >= f->range[k].begin && vaddr < f->range[k].end)
+			return true;
+	return false;
+}
+
+/* ---- callees */
+
+const char *code_callee(struct code *c, const struct insn *i)
+{
+	unsigned char b[16] = {0};
+	uint32_t symbol = 0, w[3];
+	size_t k = 0;
+	int32_t displacement;
+
+	if (i->through.kind == O_MEM && i->through.reg == REG_NONE && i->through.index == REG_NONE) {
+		symbol = code_slot_symbol(c, (uint64_t)i->through.value);
+	} else if (i->target && code_read(c, i->target, b, sizeof(b)) && !c->arm) {
+		k = !memcmp(b, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
+		k += b[k] == 0xf2;
+		memcpy(&displacement, b + k + 2, 4);
+		if (b[k] == 0xff && b[k + 1] == 0x25)
+			symbol = code_slot_symbol(c, i->target + k + 6 + (uint64_t)(int64_t)(int32_t)le32toh((uint32_t)displacement));
+	} else if (i->target && c->arm) {
+		memcpy(w, b, 4);
+		k = (le32toh(w[0]) & 0xffffff3f) == 0xd503241f ? 4 : 0;
+		memcpy(w, b + k, 8);
+		w[0] = le32toh(w[0]);
+		w[1] = le32toh(w[1]);
+		if ((w[0] & 0x9f00001f) == 0x90000010 && (w[1] & 0xffc003ff) == 0xf9400211)
+			symbol = code_slot_symbol(c, ((i->target + k) & ~4095ull) +
+				 ((uint64_t)((int64_t)((uint64_t)(w[0] >> 5 & 0x7ffff) << 45) >> 43 | (w[0] >> 29 & 3)) << 12) +
+				 (w[1] >> 10 & 0xfff) * 8);
+	}
+	return symbol && symbol < c->s->n ? elf_symbol_name(c->s, symbol) : "";
+}
+
+bool code_never_returns(const char *callee)
+{
+	static const char *const name[] = {
+		"abort", "exit", "_exit", "_Exit", "quick_exit", "__stack_chk_fail", "__assert_fail", "__chk_fail",
+		"__fortify_fail", "longjmp", "siglongjmp", "__longjmp_chk", "pthread_exit", "err", "errx",
+		"__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "_Unwind_Resume", "_ZSt9terminatev",
+		"__cxa_throw_bad_array_new_length", "g_assertion_message_expr", "g_assertion_message",
+	};
+	size_t k;
+
+	if (!strncmp(callee, "_ZSt", 4) && strstr(callee, "__throw_"))
+		return true;
+	for (k = 0; k < sizeof(name) / sizeof(name[0]); k++)
+		if (!strcmp(callee, name[k]))
+			return true;
+	return false;
+}
+
+/* ---- bounds and bytes */
+
+static void decode(struct code *c, struct function *f, struct range r)
+{
+	size_t n = r.end - r.begin;
+	unsigned char *bytes = xmalloc(n + 1);
+
+	if (code_read(c, r.begin, bytes, n)) {
+		if (c->arm)
+			code_decode_aarch64(c, f, bytes, n, r.begin);
+		else
+			code_decode_x86(c, f, bytes, n, r.begin);
+	}
+	free(bytes);
+}
+
+/* Does a part of the code jump back into the middle of the function?  Read from
+ * the bytes: most candidates are functions of their own, not worth decoding. */
+static bool jumps_back(struct code *c, struct range part, struct range whole)
+{
+	size_t n = part.end - part.begin, k;
+	unsigned char *b = xmalloc(n + 1);
+	bool result = false;
+	int32_t d;
+
+	for (k = 0; code_read(c, part.begin, b, n) && k + 4 <= n && !result; k += c->arm ? 4 : 1) {
+		uint64_t to;
+
+		memcpy(&d, b + k, 4);
+		d = (int32_t)le32toh((uint32_t)d);
+		if (c->arm) {
+			uint32_t w = (uint32_t)d;
+
+			if ((w & 0xfc000000) != 0x14000000)
+				continue;
+			to = part.begin + k + (uint64_t)((int64_t)((uint64_t)(w & 0x3ffffff) << 38) >> 36);
+		} else {
+			if (!(k >= 1 && b[k - 1] == 0xe9) && !(k >= 2 && b[k - 2] == 0x0f && (b[k - 1] & 0xf0) == 0x80))
+				continue;
+			to = part.begin + k + 4 + (uint64_t)(int64_t)d;
+		}
+		result = to > whole.begin && to < whole.end;
+	}
+	free(b);
+	return result;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct insn *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Compilers move what is unlikely to a place of its own, with an unwind entry of
+ * its own; the two parts jump into each other. */
+static void add_parts(struct code *c, struct function *f)
+{
+	size_t k;
+	unsigned tries = 16;
+
+	for (k = 0; k < f->insn.n && f->n_range < sizeof(f->range) / sizeof(f->range[0]) && tries; k++) {
+		const struct insn *i = &f->insn.at[k];
+		struct range r;
+
+		if ((i->flow != F_JUMP && i->flow != F_BRANCH) || !i->target || contains(f, i->target) ||
+		    !code_function_range(c, i->target, &r) || r.end - r.begin > 64 * 1024)
+			continue;
+		tries--;
+		if (i->target == r.begin && !jumps_back(c, r, f->range[0]))
+			continue;
+		f->range[f->n_range++] = r;
+		decode(c, f, r);
+	}
+	if (f->n_range > 1)
+		qsort(f->insn.at, f->insn.n, sizeof(*f->insn.at), by_place);
+}
+
+/* ---- jump tables */
+
+static void add_edge(struct shape *s, size_t from, uint64_t to)
+{
+	long k = code_insn_at(s->f, to);
+
+	if (k >= 0) {
+		s->leader[k] = true;
+		vec_push(&s->edge, ((struct edge){(uint32_t)from, (uint32_t)k}));
+	}
+}
+
+/* Entries of WIDTH bytes, SCALE times each from BASE, as long as they lead to
+ * instructions of this function.  What lies behind the table may do so as well;
+ * then there are predecessors too many, which is harmless. */
+static bool read_offsets(struct shape *s, size_t jump, uint64_t table, uint64_t base, unsigned width, int scale)
+{
+	unsigned k;
+
+	for (k = 0; k < TABLE_MOST; k++) {
+		uint64_t word = 0, to;
+
+		if (!code_read(s->c, table + k * width, &word, width))
+			break;
+		word = le64toh(word);
+		to = base + (uint64_t)(((int64_t)(word << (64 - 8 * width)) >> (64 - 8 * width)) * scale);
+		if (scale == 4 && width < 4 && code_insn_at(s->f, to) < 0)
+			to = base + word * (uint64_t)scale; /* unsigned entries, as clang has them */
+		if (!contains(s->f, to) || code_insn_at(s->f, to) < 0)
+			break;
+		add_edge(s, jump, to);
+	}
+	return k > 0;
+}
+
+static bool read_addresses(struct shape *s, size_t jump, uint64_t table)
+{
+	unsigned k;
+	uint64_t to;
+
+	for (k = 0; k < TABLE_MOST; k++) {
+		if (!code_pointer_at(s->c, table + k * 8, &to) || !contains(s->f, to) || code_insn_at(s->f, to) < 0)
+			break;
+		add_edge(s, jump, to);
+	}
+	return k > 0;
+}
+
+static bool is_absolute(const struct operand *x, enum operand_kind kind)
+{
+	return x->kind == kind && x->reg == REG_NONE;
+}
+
+/* Constants that the last instructions before the jump have formed serve as
+ * tables, and on AArch64 as the place that offsets count from. */
+static bool follow_table(struct shape *s, size_t jump)
+{
+	const struct function *f = s->f;
+	uint64_t known[REGS] = {0}, address[16];
+	size_t k, e, n = 0, i, from = jump > 48 ? jump - 48 : 0;
+	unsigned width = 4;
+	bool done = false;
+
+	if (is_absolute(&f->insn.at[jump].through, O_MEM))
+		return read_addresses(s, jump, (uint64_t)f->insn.at[jump].through.value);
+	for (k = from; k < jump; k++)
+		for (e = f->insn.at[k].effect; e < f->insn.at[k].effect + f->insn.at[k].n_effect; e++) {
+			const struct effect *x = &f->effect.at[e];
+			uint64_t value = 0;
+
+			if (x->to.kind != O_REG || x->to.reg >= REGS)
+				continue;
+			if (x->op == E_MOVE && is_absolute(&x->a, O_ADDR) && x->a.index == REG_NONE)
+				value = (uint64_t)x->a.value;
+			else if (x->op == E_MOVE && x->a.kind == O_IMM && s->c->arm)
+				value = (uint64_t)x->a.value;
+			else if (x->op == E_ADD && x->a.kind == O_REG && x->a.reg < REGS && known[x->a.reg] &&
+				 x->b.kind == O_IMM)
+				value = known[x->a.reg] + (uint64_t)x->b.value;
+			else if (x->a.kind == O_MEM && x->a.index != REG_NONE)
+				width = x->a.size;
+			known[x->to.reg] = value;
+			if (value && code_segment(s->c, value))
+				address[n++ % 16] = value;
+			if (x->op == E_MOVE && is_absolute(&x->a, O_MEM) && x->a.index != REG_NONE)
+				done |= read_addresses(s, jump, (uint64_t)x->a.value);
+		}
+	for (k = n > 16 ? 16 : n; k-- && !done;)
+		for (i = n > 16 ? 16 : n; s->c->arm && i-- && !done;)
+			if (contains(f, address[i]) && width <= 4 && k != i)
+				done = read_offsets(s, jump, address[k], address[i], width, 4);
+	for (k = n > 16 ? 16 : n; k-- && !done;)
+		done = read_offsets(s, jump, address[k], address[k], 4, 1) || read_addresses(s, jump, address[k]);
+	return done;
+}
+
+static bool is_slot(const struct code *c, const struct operand *x)
+{
+	return is_absolute(x, O_MEM) && x->index == REG_NONE && code_slot_symbol(c, (uint64_t)x->value);
+}
+
+/* ---- blocks */
+
+static bool falls_through(struct code *c, const struct function *f, size_t i)
+{
+	const struct insn *x = &f->insn.at[i];
+
+	if (i + 1 >= f->insn.n || x->flow == F_JUMP || x->flow == F_END || x->at + x->size != f->insn.at[i + 1].at)
+		return false;
+	return x->flow != F_CALL || !code_never_returns(code_callee(c, x));
+}
+
+static void find_edges(struct shape *s)
+{
+	const struct function *f = s->f;
+	size_t i;
+
+	for (i = 0; i < f->insn.n; i++) {
+		const struct insn *x = &f->insn.at[i];
+
+		if (!i || f->insn.at[i - 1].at + f->insn.at[i - 1].size != x->at)
+			s->leader[i] = true;
+		if (x->flow == F_NEXT || (x->flow == F_CALL && falls_through(s->c, f, i)))
+			continue;
+		if (i + 1 < f->insn.n)
+			s->leader[i + 1] = true;
+		if (x->flow != F_JUMP && x->flow != F_BRANCH)
+			continue;
+		if (x->target)
+			add_edge(s, i, x->target);
+		else if (!is_slot(s->c, &x->through) && !follow_table(s, i))
+			vec_push(&s->lost, (uint32_t)i);
+	}
+}
+
+static void note_writes(struct code *c, struct function *f, struct block *b, const struct insn *i)
+{
+	size_t e;
+	unsigned reg;
+
+	b->junk |= i->junk;
+	if (i->flow == F_CALL) {
+		b->calls = true;
+		for (reg = 0; reg < REGS; reg++)
+			if (code_clobbered_by_call(c, (uint8_t)reg))
+				b->writes[reg / 64] |= 1ull << reg % 64;
+	}
+	for (e = i->effect; e < i->effect + i->n_effect; e++) {
+		const struct operand *to = &f->effect.at[e].to;
+
+		if (to->kind == O_MEM)
+			b->stores = true;
+		else if (to->kind == O_REG && to->reg < REGS)
+			b->writes[to->reg / 64] |= 1ull << to->reg % 64;
+	}
+}
+
+static void make_blocks(struct shape *s)
+{
+	struct function *f = s->f;
+	size_t i;
+
+	for (i = 0; i < f->insn.n; i++) {
+		if (s->leader[i])
+			vec_push(&f->block, ((struct block){.first = (uint32_t)i}));
+		f->insn.at[i].block = (uint32_t)f->block.n - 1;
+		f->block.at[f->block.n - 1].n++;
+		note_writes(s->c, f, &f->block.at[f->block.n - 1], &f->insn.at[i]);
+	}
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Nothing but padding that nobody jumps to does not lead anywhere. */
+static bool is_padding(const struct function *f, const struct block *b, bool entered)
+{
+	size_t k;
+
+	if (entered || !b->first)
+		return false;
+	for (k = b->first; k < b->first + b->n; k++)
+		if (f->insn.at[k].n_effect || f->insn.at[k].flow != F_NEXT || f->insn.at[k].junk)
+			return false;
+	return true;
+}
+
+static void link_blocks(struct shape *s)
+{
+	struct function *f = s->f;
+	size_t k, n = 0;
+	bool *entered = xmalloc(f->block.n + 1);
+
+	memset(entered, 0, f->block.n + 1);
+	for (k = 0; k < s->edge.n; k++) {
+		s->edge.at[k].from = f->insn.at[s->edge.at[k].from].block;
+		s->edge.at[k].to = f->insn.at[s->edge.at[k].to].block;
+		entered[s->edge.at[k].to] = true;
+	}
+	for (k = 0; k + 1 < f->block.n; k++) {
+		size_t last = f->block.at[k].first + f->block.at[k].n - 1;
+
+		if (!falls_through(s->c, f, last) || is_padding(f, &f->block.at[k], entered[k]))
+			continue;
+		vec_push(&s->edge, ((struct edge){(uint32_t)k, (uint32_t)k + 1}));
+		entered[k + 1] = true;
+	}
+	free(entered);
+	if (s->edge.n)
+		qsort(s->edge.at, s->edge.n, sizeof(*s->edge.at), by_end);
+	for (k = 0; k < s->edge.n; k++)
+		if (!n || by_end(&s->edge.at[n - 1], &s->edge.at[k]))
+			s->edge.at[n++] = s->edge.at[k];
+	s->edge.n = n;
+	for (k = 0; k < n; k++) {
+		struct block *b = &f->block.at[s->edge.at[k].to];
+
+		if (!b->n_pred++)
+			b->pred = (uint32_t)f->pred.n;
+		vec_push(&f->pred, s->edge.at[k].from);
+	}
+}
+
+/* ---- where the stack pointer is */
+
+static int32_t plus(int32_t offset, int64_t by)
+{
+	int64_t sum = (int64_t)offset + by;
+
+	return offset == NOT_KNOWN || by > 1 << 28 || by < -(1 << 28) || sum > 1 << 28 || sum < -(1 << 28) ? NOT_KNOWN
+													: (int32_t)sum;
+}
+
+static int32_t offset_of(const struct code *c, const struct operand *x, int32_t sp, int32_t fp)
+{
+	if ((x->kind != O_REG && x->kind != O_ADDR) || (x->kind == O_ADDR && x->index != REG_NONE))
+		return NOT_KNOWN;
+	return plus(x->reg == c->sp ? sp : x->reg == c->fp ? fp : NOT_KNOWN, x->kind == O_ADDR ? x->value : 0);
+}
+
+static void step(const struct code *c, const struct function *f, const struct insn *i, int32_t *sp, int32_t *fp)
+{
+	int32_t old_sp = *sp, old_fp = *fp;
+	size_t e;
+
+	for (e = i->effect; e < i->effect + i->n_effect; e++) {
+		const struct effect *x = &f->effect.at[e];
+		int32_t value = NOT_KNOWN;
+
+		if (x->to.kind != O_REG || (x->to.reg != c->sp && x->to.reg != c->fp))
+			continue;
+		if (x->op == E_MOVE)
+			value = offset_of(c, &x->a, old_sp, old_fp);
+		else if ((x->op == E_ADD || x->op == E_SUB) && x->b.kind == O_IMM)
+			value = plus(offset_of(c, &x->a, old_sp, old_fp), x->op == E_ADD ? x->b.value : -x->b.value);
+		else if (x->op == E_AND && x->to.reg == c->sp)
+			value = old_sp; /* alignment: as if the caller's had been aligned so */
+		*(x->to.reg == c->sp ? sp : fp) = value;
+	}
+	if (i->junk)
+		*sp = *fp = NOT_KNOWN;
+}
+
+struct frame {
+	int32_t sp, fp;
+	bool known;
+};
+
+static void enter(struct frame *at, size_t to, int32_t sp, int32_t fp, bool *again)
+{
+	struct frame *x = &at[to], old = *x;
+
+	if (!x->known) {
+		*x = (struct frame){sp, fp, true};
+	} else {
+		x->sp = x->sp == sp ? sp : NOT_KNOWN;
+		x->fp = x->fp == fp ? fp : NOT_KNOWN;
+	}
+	*again |= memcmp(&old.sp, &x->sp, sizeof(old.sp)) || old.fp != x->fp || old.known != x->known;
+}
+
+/* Predecessors come first mostly, so a few passes settle it; NOT_KNOWN is final,
+ * so the passes end. */
+static void find_frames(struct code *c, struct function *f)
+{
+	struct frame *in = xmalloc((f->block.n + 1) * sizeof(*in)), *out = xmalloc((f->block.n + 1) * sizeof(*out));
+	unsigned pass;
+	size_t b, k;
+	bool again = true;
+
+	memset(in, 0, (f->block.n + 1) * sizeof(*in));
+	memset(out, 0, (f->block.n + 1) * sizeof(*out));
+	for (pass = 0; pass < 32 && again; pass++) {
+		again = false;
+		for (b = 0; b < f->block.n; b++) {
+			const struct block *x = &f->block.at[b];
+			int32_t sp, fp;
+
+			if (f->insn.at[x->first].at == f->range[0].begin || (!f->bounded && !x->n_pred))
+				enter(in, b, 0, NOT_KNOWN, &again);
+			else if (!x->n_pred)
+				enter(in, b, NOT_KNOWN, NOT_KNOWN, &again);
+			for (k = 0; k < x->n_pred; k++)
+				if (out[f->pred.at[x->pred + k]].known)
+					enter(in, b, out[f->pred.at[x->pred + k]].sp, out[f->pred.at[x->pred + k]].fp, &again);
+			if (!in[b].known)
+				continue;
+			sp = in[b].sp;
+			fp = in[b].fp;
+			for (k = x->first; k < x->first + x->n; k++) {
+				f->insn.at[k].sp = sp;
+				f->insn.at[k].fp = fp;
+				step(c, f, &f->insn.at[k], &sp, &fp);
+			}
+			out[b] = (struct frame){sp, fp, true};
+		}
+	}
+	for (k = 0; again && k < f->insn.n; k++)
+		f->insn.at[k].sp = f->insn.at[k].fp = NOT_KNOWN;
+	free(in);
+	free(out);
+}
+
+static void shape_function(struct code *c, struct function *f)
+{
+	struct shape s = {.c = c, .f = f};
+	size_t k;
+
+	s.leader = xmalloc((f->insn.n + 1) * sizeof(*s.leader));
+	memset(s.leader, 0, (f->insn.n + 1) * sizeof(*s.leader));
+	find_edges(&s);
+	make_blocks(&s);
+	link_blocks(&s);
+	find_frames(c, f);
+	/* A jump that goes anywhere with the caller's stack pointer is a tail call. */
+	for (k = 0; k < s.lost.n; k++)
+		f->opaque |= f->insn.at[s.lost.at[k]].sp != 0;
+	free(s.leader);
+	vec_free(&s.edge);
+	vec_free(&s.lost);
+}
+
+/* Nothing says where a function begins: a piece of the code around the address. */
+static bool window(struct code *c, uint64_t vaddr, struct range *out)
+{
+	size_t i;
+
+	for (i = 0; i < c->span.n; i++) {
+		const struct code_span *s = &c->span.at[i];
+
+		if (vaddr < s->vaddr || vaddr - s->vaddr >= s->size)
+			continue;
+		out->begin = vaddr - s->vaddr > WINDOW_BEFORE ? (vaddr - WINDOW_BEFORE) & ~15ull : s->vaddr;
+		out->end = s->vaddr + s->size - vaddr > WINDOW_AFTER ? vaddr + WINDOW_AFTER : s->vaddr + s->size;
+		return true;
+	}
+	return false;
+}
+
+struct function *code_function(struct code *c, uint64_t vaddr)
+{
+	struct function *f;
+	struct range r;
+	bool bounded;
+
+	for (f = c->function; f; f = f->next)
+		if (contains(f, vaddr) && (f->bounded || (code_insn_at(f, vaddr) >= 0 &&
+							  vaddr - f->range[0].begin >= WINDOW_BEFORE / 2)))
+			return f;
+	bounded = code_function_range(c, vaddr, &r) && r.end - r.begin <= FUNCTION_BYTES_MOST;
+	if (!bounded && !window(c, vaddr, &r))
+		return NULL;
+	if (c->n_functions >= FUNCTIONS_MOST || c->n_insns >= INSNS_MOST) {
+		code_note(c, "too many functions call dlopen and its like: not all were looked at");
+		return NULL;
+	}
+	f = xmalloc(sizeof(*f));
+	memset(f, 0, sizeof(*f));
+	f->range[f->n_range++] = r;
+	f->bounded = bounded;
+	f->next = c->function;
+	c->function = f;
+	c->n_functions++;
+	decode(c, f, r);
+	if (bounded)
+		add_parts(c, f);
+	if (f->insn.n)
+		shape_function(c, f);
+	return f;
+}
+
+void code_functions_free(struct code *c)
+{
+	struct function *f, *next;
+
+	for (f = c->function; f; f = next) {
+		next = f->next;
+		vec_free(&f->insn);
+		vec_free(&f->effect);
+		vec_free(&f->block);
+		vec_free(&f->pred);
+		vec_free(&f->area);
+		free(f);
+	}
+	c->function = NULL;
+}

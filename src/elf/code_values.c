@@ -1,0 +1,173 @@
+/* Sets of values, and arithmetic on them.  Anything that is not exact makes the
+ * result unknown; what is known of unknown values is what they are multiples of,
+ * because an unknown index into a known table is still a row of known entries. */
+#include "elf/code_internal.h"
+
+#include <stdlib.h>
+
+void values_free(struct values *s)
+{
+	vec_free(&s->v);
+}
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+void values_add(struct values *s, uint8_t kind, uint64_t n, uint8_t reg)
+{
+	size_t i;
+
+	for (i = 0; i < s->v.n; i++)
+		if (s->v.at[i].kind == kind && s->v.at[i].n == n && s->v.at[i].reg == reg)
+			return;
+	if (s->v.n >= VALUES_MOST)
+		values_add_unknown(s, 1);
+	else
+		vec_push(&s->v, ((struct value){kind, reg, n}));
+}
+
+void values_add_unknown(struct values *s, uint64_t multiple)
+{
+	s->unknown = true;
+	s->multiple = divisor(s->multiple, multiple ? multiple : 1);
+}
+
+void values_merge(struct values *s, const struct values *other)
+{
+	size_t i;
+
+	for (i = 0; i < other->v.n; i++)
+		values_add(s, other->v.at[i].kind, other->v.at[i].n, other->v.at[i].reg);
+	if (other->unknown)
+		values_add_unknown(s, other->multiple);
+	s->stride = divisor(s->stride, other->stride);
+	s->cycle |= other->cycle;
+}
+
+static bool is_number(const struct values *s)
+{
+	return s->v.n == 1 && s->v.at[0].kind == V_NUMBER && !s->unknown && !s->stride && !s->cycle;
+}
+
+static bool apply(enum effect_op op, const struct value *x, const struct value *y, struct value *out)
+{
+	out->kind = x->kind;
+	out->reg = 0;
+	if (op == E_ADD && x->kind == V_NUMBER && y->kind == V_STACK)
+		return apply(op, y, x, out);
+	if (y->kind != V_NUMBER || (x->kind != V_NUMBER && (x->kind != V_STACK || (op != E_ADD && op != E_SUB))))
+		return false;
+	switch (op) {
+	case E_ADD: out->n = x->n + y->n; return true;
+	case E_SUB: out->n = x->n - y->n; return true;
+	case E_OR: out->n = x->n | y->n; return true;
+	case E_AND: out->n = x->n & y->n; return true;
+	default: return false;
+	}
+}
+
+/* A known address and an index of which only the step is known; or something
+ * that goes on by a constant each time round. */
+static bool make_row(const struct values *a, const struct values *b, struct values *out)
+{
+	if (a->cycle && is_number(b) && !a->unknown) {
+		struct value sum;
+		size_t i;
+
+		for (i = 0; i < a->v.n; i++)
+			if (apply(E_ADD, &a->v.at[i], &b->v.at[0], &sum))
+				values_add(out, sum.kind, sum.n, 0);
+			else
+				values_add_unknown(out, 1);
+		out->stride = divisor(divisor(out->stride, a->stride), b->v.at[0].n);
+		return (int64_t)b->v.at[0].n > 0;
+	}
+	if (a->unknown && !a->v.n && !a->cycle && b->v.n && !b->unknown && !b->cycle) {
+		size_t i;
+
+		for (i = 0; i < b->v.n; i++)
+			if (b->v.at[i].kind == V_NUMBER || b->v.at[i].kind == V_STACK)
+				values_add(out, b->v.at[i].kind, b->v.at[i].n, 0);
+			else
+				values_add_unknown(out, 1);
+		out->stride = divisor(divisor(out->stride, a->multiple), b->stride);
+		return true;
+	}
+	return false;
+}
+
+static void scale(const struct values *a, uint64_t by, struct values *out)
+{
+	size_t i;
+
+	for (i = 0; i < a->v.n; i++)
+		if (a->v.at[i].kind == V_NUMBER)
+			values_add(out, V_NUMBER, a->v.at[i].n * by, 0);
+		else
+			values_add_unknown(out, by);
+	if (a->unknown)
+		values_add_unknown(out, a->multiple * by);
+	if (a->cycle)
+		values_add_unknown(out, 1);
+	out->stride = divisor(out->stride, a->stride * by);
+}
+
+void values_combine(enum effect_op op, const struct values *a, const struct values *b, struct values *out)
+{
+	size_t i, k;
+
+	if (op == E_SHIFT || op == E_MUL) {
+		if (is_number(b) && (op == E_MUL || b->v.at[0].n < 32))
+			scale(a, op == E_MUL ? b->v.at[0].n : 1ull << b->v.at[0].n, out);
+		else if (op == E_MUL && is_number(a))
+			scale(b, a->v.at[0].n, out);
+		else
+			values_add_unknown(out, 1);
+		return;
+	}
+	if (op == E_ADD && (make_row(a, b, out) || make_row(b, a, out)))
+		return;
+	if (a->cycle || b->cycle || ((a->stride || b->stride) && op != E_ADD && op != E_SUB) ||
+	    a->v.n * b->v.n > VALUES_MOST) {
+		values_add_unknown(out, 1);
+		return;
+	}
+	for (i = 0; i < a->v.n; i++)
+		for (k = 0; k < b->v.n; k++) {
+			struct value result;
+
+			if (apply(op, &a->v.at[i], &b->v.at[k], &result))
+				values_add(out, result.kind, result.n, 0);
+			else
+				values_add_unknown(out, 1);
+		}
+	if (a->unknown || b->unknown)
+		values_add_unknown(out, a->unknown && b->unknown && op == E_ADD ? divisor(a->multiple, b->multiple) : 1);
+	/* A row that something is taken from goes the other way round. */
+	if (b->stride && op == E_SUB)
+		values_add_unknown(out, 1);
+	out->stride = divisor(out->stride, divisor(a->stride, b->stride));
+}
+
+void values_resize(struct values *s, unsigned size, bool is_signed)
+{
+	unsigned shift = size < 8 ? 64 - 8 * size : 0;
+	size_t i;
+
+	for (i = 0; shift && i < s->v.n; i++) {
+		struct value *v = &s->v.at[i];
+
+		if (v->kind == V_NUMBER)
+			v->n = is_signed ? (uint64_t)((int64_t)(v->n << shift) >> shift) : v->n << shift >> shift;
+		else if (v->kind != V_ENTRY || size < 4)
+			s->unknown = true, s->multiple = 1, *v = s->v.at[--s->v.n], i--;
+	}
+}
