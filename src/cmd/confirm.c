@@ -25,7 +25,7 @@ static void put_row(struct text *t, const struct confirm_row *row)
 {
 	static const char *const states[] = {"same", "DIFFERENT", "not compared"};
 
-	if (row->state == ROW_SAME && row->minor)
+	if (row->state != ROW_DIFFERENT && row->minor)
 		return;
 	fprintf(t->stream, "  %s%s: ", row->state == ROW_DIFFERENT ? text_red(t) : "", states[row->state]);
 	text_name(t, row->what);

@@ -40,12 +40,26 @@ static const char *seen_name(const struct comparison *x, const struct seen *s)
 	return !s ? "nothing" : *s->path ? s->path : name_of(x->r->sequence.process->exe);
 }
 
-static bool same_object(const struct object *o, const struct seen *s)
+/* Namespaces are counted when something is in them. */
+static unsigned namespace_of(const struct comparison *x, const struct object *o)
+{
+	const struct process *p = x->r->sequence.process;
+	unsigned n = 0;
+	int i;
+
+	for (i = 0; i < o->ns; i++)
+		n += process_first(p, (size_t)i) != NULL;
+	return n;
+}
+
+static bool same_object(const struct comparison *x, const struct object *o, const struct seen *s)
 {
 	const char *path;
 
 	if (!o || !s)
 		return !o && !s;
+	if (namespace_of(x, o) != s->ns)
+		return false;
 	/* The program has no name of its own in the link map. */
 	path = o->kind == OBJECT_EXECUTABLE ? "" : o->path;
 	if (o->file && (o->file->dev != s->dev || o->file->ino != s->ino))
@@ -56,7 +70,7 @@ static bool same_object(const struct object *o, const struct seen *s)
 /* Two spellings of one file are told apart: $ORIGIN comes from them. */
 static const char *observed_text(struct comparison *x, const struct object *o, const struct seen *s)
 {
-	if (!o || !s || same_object(o, s))
+	if (!o || !s || same_object(x, o, s))
 		return seen_name(x, s);
 	if (o->file && o->file->dev == s->dev && o->file->ino == s->ino)
 		return confirm_text(x->c, "%s (the same file, spelled differently)", seen_name(x, s));
@@ -96,13 +110,13 @@ static void compare_object(struct comparison *x, const char *when, const struct 
 {
 	const char *what = o && o->ns ? confirm_text(x->c, "mapped %s, namespace %d", when, o->ns) : confirm_text(x->c, "mapped %s", when);
 
-	add_row(x, "object", what, name_of(o), observed_text(x, o, s), same_object(o, s), minor);
+	add_row(x, "object", what, name_of(o), observed_text(x, o, s), same_object(x, o, s), minor);
 }
 
-static bool comes_later(const struct seen *s, size_t n, size_t from, const struct object *o)
+static bool comes_later(const struct comparison *x, const struct seen *s, size_t n, size_t from, const struct object *o)
 {
 	for (; from < n; from++)
-		if (same_object(o, &s[from]))
+		if (same_object(x, o, &s[from]))
 			return true;
 	return false;
 }
@@ -117,12 +131,12 @@ static void compare_maps(struct comparison *x, const char *when, const struct ob
 	for (i = 0; i < n; i++) {
 		while (k < m && s[k].self)
 			k++;
-		while (k < m && !same_object(o[i], &s[k]) && comes_later(s, m, k, o[i])) {
+		while (k < m && !same_object(x, o[i], &s[k]) && comes_later(x, s, m, k, o[i])) {
 			if (!s[k].self)
 				compare_object(x, when, NULL, &s[k], false);
 			k++;
 		}
-		if (k < m && (same_object(o[i], &s[k]) || !(i + 1 < n && same_object(o[i + 1], &s[k]))))
+		if (k < m && (same_object(x, o[i], &s[k]) || !(i + 1 < n && same_object(x, o[i + 1], &s[k]))))
 			compare_object(x, when, o[i], &s[k++], !is_notable(x, o[i]));
 		else
 			compare_object(x, when, o[i], NULL, false);
@@ -133,12 +147,13 @@ static void compare_maps(struct comparison *x, const char *when, const struct ob
 }
 
 /* A failed open may take along what start-up had mapped. */
-static bool was_mapped(const struct process *p, const struct seen *s)
+static bool was_mapped(const struct comparison *x, const struct seen *s)
 {
+	const struct process *p = x->r->sequence.process;
 	size_t i;
 
 	for (i = 0; i < p->objects.n; i++)
-		if (p->objects.at[i]->event < 0 && same_object(p->objects.at[i], s))
+		if (p->objects.at[i]->event < 0 && same_object(x, p->objects.at[i], s))
 			return true;
 	return false;
 }
@@ -155,14 +170,14 @@ static void compare_start(struct comparison *x)
 	for (o = process_first(p, 0); o; o = o->next) {
 		if (o->missing || o->event >= 0)
 			continue;
-		for (i = 0; i < x->start.n && !same_object(o, &x->start.at[i]); i++)
+		for (i = 0; i < x->start.n && !same_object(x, o, &x->start.at[i]); i++)
 			;
 		if (i < x->start.n)
 			met[i] = true;
 		compare_object(x, "at start-up", o, i < x->start.n ? &x->start.at[i] : NULL, true);
 	}
 	for (i = 0; i < x->start.n; i++)
-		if (!met[i] && !x->start.at[i].self && !was_mapped(p, &x->start.at[i]))
+		if (!met[i] && !x->start.at[i].self && !was_mapped(x, &x->start.at[i]))
 			compare_object(x, "at start-up", NULL, &x->start.at[i], false);
 }
 
@@ -217,7 +232,7 @@ static void compare_open(struct comparison *x, const struct opened *o, size_t nu
 {
 	const struct record *r = numbered(x->child, "opened", number);
 	const struct object *object = o->lookup->object;
-	const char *how = r && r->n > 4 ? r->field[2] : NULL, *what = open_text(x, o);
+	const char *how = r && r->n > 8 ? r->field[2] : NULL, *what = open_text(x, o);
 	struct seen s;
 
 	if (object && object->missing && object->assumed) {
@@ -241,8 +256,9 @@ static void compare_open(struct comparison *x, const struct opened *o, size_t nu
 			: "nothing (not loaded)", !object, false);
 		return;
 	}
-	s = (struct seen){.path = r->field[5], .dev = strtoul(r->field[6], NULL, 10), .ino = strtoul(r->field[7], NULL, 10)};
-	add_row(x, "open", what, predicted_open(o), observed_text(x, object, &s), same_object(object, &s), false);
+	s = (struct seen){.path = r->field[5], .dev = strtoul(r->field[6], NULL, 10), .ino = strtoul(r->field[7], NULL, 10),
+			  .ns = (unsigned)strtoul(r->field[8], NULL, 10)};
+	add_row(x, "open", what, predicted_open(o), observed_text(x, object, &s), same_object(x, object, &s), false);
 }
 
 static void compare_opens(struct comparison *x)
@@ -287,7 +303,7 @@ static void compare_requests(struct comparison *x)
 		s = seen_at(x, r->field[2]);
 		add_row(x, "request", confirm_text(x->c, "%s needs %s", name_of(path->requester), path->request),
 			name_of(path->lookup->object), observed_text(x, path->lookup->object, s),
-			same_object(path->lookup->object, s), false);
+			same_object(x, path->lookup->object, s), false);
 	}
 }
 
@@ -305,7 +321,7 @@ static void compare_binding(struct comparison *x, const struct object *o, const 
 	const char *how = b->class == RELOC_PLT ? "calls" : "has the address of";
 
 	add_row(x, "binding", confirm_text(x->c, "%s %s %s", name_of(o), how, symbol), name_of(b->to),
-		r ? observed_text(x, b->to, to) : "no such reference", r && same_object(b->to, to),
+		r ? observed_text(x, b->to, to) : "no such reference", r && same_object(x, b->to, to),
 		!run_instance_of(x->r, o) || b->to == o);
 }
 
@@ -316,7 +332,7 @@ static const struct record *find_binding(struct comparison *x, const struct obje
 	const struct record *r = NULL;
 
 	while ((r = child_record(x->child, "binding", r)))
-		if (r->n > 5 && !strcmp(r->field[2], symbol) && same_class(b, r) && same_object(o, seen_at(x, r->field[1]))) {
+		if (r->n > 5 && !strcmp(r->field[2], symbol) && same_class(b, r) && same_object(x, o, seen_at(x, r->field[1]))) {
 			taken[r - x->child->records.at] = true;
 			return r;
 		}

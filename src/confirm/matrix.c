@@ -218,7 +218,10 @@ static const char *letter(enum outcome outcome, int code, struct confirm *c)
 {
 	switch (outcome) {
 	case OUTCOME_NONE: return ".";
-	case OUTCOME_ERROR: return code ? confirm_text(c, "%d", code) : "wrong";
+	case OUTCOME_ERROR:
+		if (code < 0 || code > 99) /* no result code of any version: memory of something else */
+			return "junk";
+		return code ? confirm_text(c, "%d", code) : "wrong";
 	case OUTCOME_CRASH: return "crash";
 	case OUTCOME_HANG: return "hang";
 	default: return "?";
@@ -234,8 +237,9 @@ static void put_tables(struct matrix *m, FILE *f)
 {
 	size_t k, a, b, i = 0;
 
-	fputs("measured / predicted: . every call 0 and the sums right, 4 ncclInvalidArgument, crash, hang, ? nothing definite,\n"
-	      "- not tried (an id across eras; --dangerous tries it), ! differs\n", f);
+	fputs("measured / predicted: . every call 0 and the sums right, 4 ncclInvalidArgument, other numbers: other results,\n"
+	      "junk: what is no result, wrong: all calls 0 but not the sums, crash, hang; ? nothing definite is predicted;\n"
+	      "- not tried (an id across eras; --dangerous tries it); ! differs\n", f);
 	for (k = 0; k < KINDS; k++) {
 		fprintf(f, "\n%s\n%-10s", kinds[k].what, "A \\ B");
 		for (b = 0; b < m->n; b++)

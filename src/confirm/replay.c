@@ -25,6 +25,10 @@ int case_path[3] = {-1, -1, -1};
 int n_ranks = 1, n_elements = 1024;
 
 static int mode;
+static struct {
+	int argc;
+	char **argv, **envp;
+} start;
 static char orders[1 << 20];
 
 struct question {
@@ -151,6 +155,7 @@ static void perform(int number)
 	line_field(&l, object < 0 ? "" : objects[object].map->l_name);
 	line_number(&l, (long)st.st_dev);
 	line_number(&l, (long)st.st_ino);
+	line_number(&l, object < 0 ? 0 : (long)objects[object].ns);
 	line_end(&l);
 }
 
@@ -171,6 +176,30 @@ static void answer(int number)
 	line_end(&l);
 }
 
+/* We come before libc's own constructor, which is where it learns of its
+ * arguments and environment; it hands those on to the constructors of what is
+ * opened.  It may run twice: it only stores what it is given. */
+static void wake_libc(void)
+{
+	const ElfW(Dyn) *d;
+	const uintptr_t *array = NULL;
+	size_t n = 0, i;
+	int libc = map_soname("libc.so.6");
+
+	if (libc < 0)
+		return;
+	for (d = objects[libc].map->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_INIT)
+			((void (*)(int, char **, char **))(objects[libc].map->l_addr + d->d_un.d_ptr))(start.argc, start.argv, start.envp);
+		else if (d->d_tag == DT_INIT_ARRAY)
+			array = (const void *)(objects[libc].map->l_addr + d->d_un.d_ptr);
+		else if (d->d_tag == DT_INIT_ARRAYSZ)
+			n = d->d_un.d_val / sizeof(*array);
+	}
+	for (i = 0; array && i < n; i++)
+		((void (*)(int, char **, char **))array[i])(start.argc, start.argv, start.envp);
+}
+
 static void replay(void)
 {
 	const struct link_map *base = dlopen ? dlopen(NULL, RTLD_LAZY) : _r_debug.r_map;
@@ -178,6 +207,8 @@ static void replay(void)
 
 	map_add_namespace(base);
 	map_scan(-1);
+	if (mode == 1)
+		wake_libc();
 	map_report("start");
 	for (i = 0; i < n_events; i++)
 		perform(i);
@@ -350,7 +381,9 @@ static void begin(int argc, char **argv, char **envp)
 	char **v;
 	int i;
 
-	(void)argc, (void)argv;
+	start.argc = argc;
+	start.argv = argv;
+	start.envp = envp;
 	for (v = envp; *v; v++)
 		if (bare_starts(*v, REPLAY_VARIABLE "="))
 			value = *v + sizeof(REPLAY_VARIABLE);

@@ -27,7 +27,7 @@
  *	object	start|end	NUMBER	NS	PATH	DEV	INO	SELF	BUILD-ID
  *	mapped	start|end	the list of objects is complete
  *	begin	EVENT
- *	opened	EVENT	ok|null|no-caller|no-return|no-dlopen	OBJECT	ERROR	PATH	DEV	INO
+ *	opened	EVENT	ok|null|no-caller|no-return|no-dlopen	OBJECT	ERROR	PATH	DEV	INO	NS
  *	asked	N	OBJECT		-1 = nothing
  *	binding	OBJECT	SYMBOL	plt|data	load|call	TO	-1 = nothing
  *	done			stage 1 is complete

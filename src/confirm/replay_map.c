@@ -291,6 +291,27 @@ static void read_tables(const struct mapped *o, struct tables *t)
 		t->n_rela = t->n_slots = 0;
 }
 
+int map_soname(const char *soname)
+{
+	const ElfW(Dyn) *d;
+	const char *strings;
+	int i;
+
+	for (i = 0; i < n_objects; i++) {
+		uintptr_t table = 0, name = 0;
+
+		for (d = objects[i].map ? objects[i].map->l_ld : NULL; d && d->d_tag != DT_NULL; d++)
+			if (d->d_tag == DT_STRTAB)
+				table = absolute(&objects[i], d->d_un.d_ptr);
+			else if (d->d_tag == DT_SONAME)
+				name = d->d_un.d_val;
+		strings = (const char *)table;
+		if (strings && name && bare_equal(strings + name, soname))
+			return i;
+	}
+	return -1;
+}
+
 static int symbol_index(const char *name)
 {
 	int i;

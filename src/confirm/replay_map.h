@@ -49,6 +49,8 @@ void map_report(const char *phase);
 int map_owner(uintptr_t address);
 int map_of(const struct link_map *map);
 int map_find(const char *path);
+/* The first object of the base namespace with this SONAME; -1. */
+int map_soname(const char *soname);
 /* The address of a return instruction in it, 0 if it has none. */
 uintptr_t map_return_in(int object);
 void map_identity(int object, struct stat *st);

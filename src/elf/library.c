@@ -85,9 +85,9 @@ unsigned elf_stored_constant(struct reader *r, const struct elf_object *o, const
 			if (s->symbol[i].st_size && s->symbol[i].st_size < n)
 				n = s->symbol[i].st_size;
 		}
-	while (at && n >= 8 && !reader_at(r, at, code, n))
+	while (at && n >= 6 && !reader_at(r, at, code, n)) /* the shortest store has six bytes */
 		n /= 2;
-	if (!at || n < 8)
+	if (!at || n < 6)
 		return 0;
 	return o->machine == EM_AARCH64 ? decode_aarch64(code, n) : decode_x86_64(code, n);
 }

@@ -424,17 +424,19 @@ void process_bind_calls(struct process *p)
 }
 
 /* dfs_traversal of _dl_sort_maps_dfs (2.35 and later): what an object needs
- * comes before it. */
-static void sort_object(struct object *o, const struct process *p, struct object **out, size_t *n)
+ * comes before it.  What is being opened has no list of its own yet, so that a
+ * circle is not followed through it. */
+static void sort_object(struct object *o, const struct object *opened, const struct process *p,
+			struct object **out, size_t *n)
 {
 	size_t i;
 
 	if (o->visited || o->missing)
 		return;
 	o->visited = true;
-	for (i = 0; i < o->needed.n; i++)
+	for (i = 0; o != opened && i < o->needed.n; i++)
 		if (o->needed.at[i] != p->exe)
-			sort_object(o->needed.at[i], p, out, n);
+			sort_object(o->needed.at[i], opened, p, out, n);
 	out[(*n)++] = o;
 }
 
@@ -449,7 +451,7 @@ static size_t relocation_order(struct process *p, const struct object_list *list
 	for (i = 0; i < list->n; i++)
 		list->at[i]->visited = false;
 	for (i = list->n; i-- > 0;)
-		sort_object(list->at[i], p, out, &n);
+		sort_object(list->at[i], list->at[0], p, out, &n);
 	for (i = 0; i < n && out[i] != list->at[0]; i++)
 		;
 	for (k = i; k + 1 < n; k++)
