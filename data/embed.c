@@ -79,6 +79,33 @@ static void put_facts(const struct target *t)
 	puts("\t},");
 }
 
+static void put_opens(const struct target *t)
+{
+	unsigned i;
+
+	printf("\t.opens_count = %u, .opens = (struct target_opens[]){\n", t->opens_count);
+	for (i = 0; i < t->opens_count; i++) {
+		const struct target_opens *o = &t->opens[i];
+
+		puts("\t\t{");
+		put_member("what", o->what);
+		put_member("variable", o->variable);
+		put_member("from", o->from);
+		put_member("to", o->to);
+		put_member("none_from", o->none_from);
+		put_list("set", o->set, o->set_count);
+		put_list("unset", o->unset, o->unset_count);
+		put_list("flags", o->flags, o->flags_count);
+		printf(".list = %d, .bare = %d},\n", o->list, o->bare);
+	}
+	printf("\t},\n\t.conf_count = %u, .conf = (struct target_conf[]){\n", t->conf_count);
+	for (i = 0; i < t->conf_count; i++) {
+		put_words((const char *[]){t->conf[i].variable, t->conf[i].file, t->conf[i].from}, 3);
+		puts("},");
+	}
+	puts("\t},");
+}
+
 static void put_target(const struct target *t, int index)
 {
 	unsigned i;
@@ -104,6 +131,7 @@ static void put_target(const struct target *t, int index)
 	}
 	puts("\t},");
 	put_facts(t);
+	put_opens(t);
 	puts("};");
 }
 

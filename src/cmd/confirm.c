@@ -284,7 +284,8 @@ int cmd_confirm(struct options *o, struct error *e)
 		.plan = &o->plan,
 		.replay_seconds = o->confirm.timeout > 0 ? o->confirm.timeout : 20,
 		.device_seconds = o->confirm.timeout > 0 ? o->confirm.timeout : o->confirm.matrix ? 12 : 30,
-		.ranks = o->confirm.ranks > 0 ? o->confirm.ranks : 1, .dangerous = o->confirm.dangerous};
+		.ranks = o->confirm.ranks > 0 ? o->confirm.ranks : 1, .dangerous = o->confirm.dangerous,
+		.untraced = o->confirm.untraced};
 	struct confirmation x = {.o = o};
 	int status = -1;
 

@@ -33,6 +33,8 @@ static int add_object(struct opens_report *report, const struct plan *plan, stru
 		return -1;
 	entry.file = file;
 	entry.surface = surface_with_code(surfaces, file, elf);
+	if (entry.surface->tracked)
+		plugins_of(plan, store, surfaces->target, entry.surface->version, &entry.plugins);
 	vec_push(&report->at, entry);
 	return 0;
 }
@@ -62,6 +64,8 @@ int cmd_opens(struct options *o, struct error *e)
 			goto out;
 	status = commands_output(o, render, &report, e);
 out:
+	for (i = 0; i < report.at.n; i++)
+		vec_free(&report.at.at[i].plugins.at);
 	vec_free(&report.at);
 	surfaces_free(&surfaces);
 	data_free(&data);

@@ -25,6 +25,7 @@ struct child_setup {
 	const char *cwd;
 	const char *orders;       /* for the replay library; NULL = none */
 	double seconds;           /* to live */
+	bool untraced;            /* no breakpoint: where ptrace is not allowed */
 };
 
 enum child_end {
@@ -47,6 +48,7 @@ struct child {
 	int records_fd, output_fd;
 	double deadline, began, ended; /* seconds of the monotonic clock */
 	unsigned long entry;
+	bool untraced;
 	enum child_end end;
 	int status;
 	char *text;                    /* the records, being cut up */

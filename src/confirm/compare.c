@@ -442,7 +442,8 @@ static int compare(struct comparison *x, struct error *e)
 int confirm_replay(struct confirm *c, struct run *r, const char *stage, bool again, struct error *e)
 {
 	struct child_environment env = {.at = {0}};
-	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds};
+	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds,
+				    .untraced = c->setup->untraced};
 	struct child child;
 	struct comparison x = {.c = c, .r = r, .child = &child, .stage = stage, .again = again};
 	char *orders = NULL;

@@ -103,8 +103,7 @@ void confirm_environment(struct confirm *c, const struct process_setup *setup, s
 /* Loopback only, no plugins, nothing that reaches beyond this process. */
 static const char *const nccl_settings[] = {
 	"NCCL_DEBUG=WARN", "NCCL_IB_DISABLE=1", "NCCL_SOCKET_IFNAME=lo", "NCCL_NVLS_ENABLE=0", "NCCL_RAS_ENABLE=0",
-	"NCCL_NET_PLUGIN=none", "NCCL_TUNER_PLUGIN=none", "NCCL_PROFILER_PLUGIN=none", "NCCL_ENV_PLUGIN=none",
-	"NCCL_GIN_PLUGIN=none", "NCCL_RMA_PLUGIN=none", "NCCL_MAX_NCHANNELS=1",
+	"NCCL_NET_PLUGIN=none", "NCCL_TUNER_PLUGIN=none", "NCCL_PROFILER_PLUGIN=none", "NCCL_MAX_NCHANNELS=1",
 };
 
 void confirm_environment_for_nccl(struct confirm *c, struct child_environment *env)
@@ -225,7 +224,8 @@ int confirm_program(struct confirm *c, const struct run *r, const char **path, s
 int confirm_prove(struct confirm *c, const struct run *r, struct error *e)
 {
 	struct child_environment env = {.at = {0}};
-	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds};
+	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds,
+				    .untraced = c->setup->untraced};
 	struct child child;
 	int result = -1;
 

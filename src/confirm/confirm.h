@@ -37,6 +37,7 @@ struct confirm_setup {
 	double replay_seconds, device_seconds;
 	int ranks;
 	bool dangerous;
+	bool untraced; /* ptrace is not allowed here: only the proof keeps the engine from running */
 };
 
 struct confirm {

@@ -12,7 +12,8 @@
 int case_start(struct confirm *c, const struct nccl_case *k, struct child *child, struct error *e)
 {
 	struct child_setup setup = {.place = &c->place, .exe = k->program, .env = k->env, .cwd = k->cwd,
-				    .seconds = c->setup->device_seconds};
+				    .seconds = c->setup->device_seconds,
+				    .untraced = c->setup->untraced};
 	char *orders = xprintf("mode\t2\n%scase\t%d\t%d\t%d\nranks\t%d\n", k->orders, k->mint, k->make, k->use, k->ranks);
 	int result;
 

@@ -214,6 +214,8 @@ static void arm_page(struct find *s, size_t i, uint64_t page)
 		uint32_t w = word_at(s->data + k);
 		bool load = (w & 0xffc00000) == 0xf9400000, add = (w & 0xffc00000) == 0x91000000;
 
+		if ((w & 0x9f00001f) == (0x90000000 | reg)) /* the next one forms its own */
+			break;
 		if ((!load && !add) || (w >> 5 & 31) != reg)
 			continue;
 		t = target_at(s, page + (load ? (w >> 10 & 0xfff) * 8 : w >> 10 & 0xfff));

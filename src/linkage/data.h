@@ -39,6 +39,23 @@ struct target_reached {
 	const char *from, *to; /* versions of the copy that calls */
 };
 
+/* A plugin that a copy opens by a name that it composes. */
+struct target_opens {
+	const char *what, *variable, *from, *to; /* versions of the copy */
+	const char **set, **unset;               /* names where the variable is set ({} its value), and is not */
+	unsigned set_count, unset_count;
+	const char **flags;
+	unsigned flags_count;
+	bool list, bare;       /* several values between commas; what reads like a file goes into no name */
+	const char *none_from; /* from this version on "none" opens nothing */
+};
+
+/* Where a setting may stand besides the environment, in order. */
+struct target_conf {
+	const char *variable, *file; /* a variable that names the file, or the file; ~/ is HOME */
+	const char *from;
+};
+
 struct target {
 	const char *name, *soname;
 	const char **names; /* globs of the names that are asked for */
@@ -54,6 +71,10 @@ struct target {
 	unsigned layouts_count;
 	struct target_reached *reached;
 	unsigned reached_count;
+	struct target_opens *opens;
+	unsigned opens_count;
+	struct target_conf *conf;
+	unsigned conf_count;
 };
 
 /* The candidates that a consumer tries, in order, in a range of its versions. */

@@ -57,6 +57,33 @@ static const cyaml_schema_value_t reached = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_reached, reached_fields),
 };
 
+static const cyaml_schema_field_t opens_fields[] = {
+	CYAML_FIELD_STRING_PTR("what", CYAML_FLAG_POINTER, struct target_opens, what, 1, 64),
+	CYAML_FIELD_STRING_PTR("variable", CYAML_FLAG_POINTER, struct target_opens, variable, 1, 128),
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER, struct target_opens, from, 1, 32),
+	CYAML_FIELD_STRING_PTR("to", CYAML_FLAG_POINTER, struct target_opens, to, 1, 32),
+	CYAML_FIELD_SEQUENCE("set", CYAML_FLAG_POINTER, struct target_opens, set, &text, 0, 16),
+	CYAML_FIELD_SEQUENCE("unset", CYAML_FLAG_POINTER, struct target_opens, unset, &text, 0, 16),
+	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct target_opens, flags, &text, 1, 8),
+	CYAML_FIELD_BOOL("list", CYAML_FLAG_OPTIONAL, struct target_opens, list),
+	CYAML_FIELD_BOOL("bare", CYAML_FLAG_OPTIONAL, struct target_opens, bare),
+	CYAML_FIELD_STRING_PTR("none_from", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_opens, none_from, 1, 32),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t opens = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_opens, opens_fields),
+};
+
+static const cyaml_schema_field_t conf_fields[] = {
+	CYAML_FIELD_STRING_PTR("variable", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_conf, variable, 1, 128),
+	CYAML_FIELD_STRING_PTR("file", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_conf, file, 1, 256),
+	CYAML_FIELD_STRING_PTR("from", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target_conf, from, 1, 32),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t conf = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct target_conf, conf_fields),
+};
+
 static const cyaml_schema_field_t target_fields[] = {
 	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct target, name, 1, 64),
 	CYAML_FIELD_STRING_PTR("soname", CYAML_FLAG_POINTER, struct target, soname, 1, 256),
@@ -69,6 +96,10 @@ static const cyaml_schema_field_t target_fields[] = {
 	CYAML_FIELD_SEQUENCE("layouts", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, layouts, &layout, 0,
 			     CYAML_UNLIMITED),
 	CYAML_FIELD_SEQUENCE("reached", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, reached, &reached, 0,
+			     CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("opens", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, opens, &opens, 0,
+			     CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("conf", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct target, conf, &conf, 0,
 			     CYAML_UNLIMITED),
 	CYAML_FIELD_END
 };
@@ -161,11 +192,22 @@ static int check_symbols(const char *path, const struct target *t, struct error 
 	return 0;
 }
 
+/* A place is a variable or a file, not both and not neither. */
+static int check_conf(const char *path, const struct target *t, struct error *e)
+{
+	unsigned i;
+
+	for (i = 0; i < t->conf_count; i++)
+		if (!t->conf[i].variable == !t->conf[i].file)
+			return error_set(e, "%s: conf: one of variable and file", path);
+	return 0;
+}
+
 struct target *data_read_target(const char *path, struct error *e)
 {
 	struct target *t = read_file(path, &target_schema, e);
 
-	if (t && check_symbols(path, t, e) < 0) {
+	if (t && (check_symbols(path, t, e) < 0 || check_conf(path, t, e) < 0)) {
 		data_free_target(t);
 		return NULL;
 	}

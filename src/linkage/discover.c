@@ -42,14 +42,20 @@ const struct profile_row *profile_row_of(const struct profile *p, const char *ve
 	return NULL;
 }
 
-unsigned profile_flags(const struct profile *p)
+unsigned flags_of_words(const char *const *word, unsigned n)
 {
-	unsigned flags = 0, i;
+	static const struct {
+		const char *word;
+		unsigned flag;
+	} known[] = {{"lazy", OPEN_LAZY}, {"now", OPEN_NOW}, {"global", OPEN_GLOBAL}, {"deepbind", OPEN_DEEPBIND},
+		     {"nodelete", OPEN_NODELETE}};
+	unsigned flags = 0;
+	size_t i;
 
-	for (i = 0; i < p->flags_count; i++)
-		flags |= !strcmp(p->flags[i], "lazy") ? OPEN_LAZY : !strcmp(p->flags[i], "now") ? OPEN_NOW
-			 : !strcmp(p->flags[i], "global") ? OPEN_GLOBAL : !strcmp(p->flags[i], "deepbind") ? OPEN_DEEPBIND
-			 : !strcmp(p->flags[i], "nodelete") ? OPEN_NODELETE : 0;
+	for (; n--; word++)
+		for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			if (!strcmp(*word, known[i].word))
+				flags |= known[i].flag;
 	return flags & (OPEN_LAZY | OPEN_NOW) ? flags : flags | OPEN_NOW;
 }
 
@@ -123,14 +129,14 @@ void discover_by_profile(struct discovery *d, struct object *o, const struct pro
 		return;
 	source = version ? arena_printf(&d->surfaces->arena, "%s %s", p->name, version) : p->name;
 	if (chosen && *chosen) {
-		open_one(d, o, names_add(&d->surfaces->store->names, chosen), profile_flags(p), EVIDENCE_PROFILE,
+		open_one(d, o, names_add(&d->surfaces->store->names, chosen), flags_of_words(p->flags, p->flags_count), EVIDENCE_PROFILE,
 			 source);
 		return;
 	}
 	for (i = 0; i < row->names_count; i++) {
 		const char *name = expand(d, f, row->names[i]);
 
-		if (name && open_one(d, o, name, profile_flags(p), EVIDENCE_PROFILE, source))
+		if (name && open_one(d, o, name, flags_of_words(p->flags, p->flags_count), EVIDENCE_PROFILE, source))
 			return;
 	}
 }

@@ -32,7 +32,7 @@ void discover_by_profile(struct discovery *d, struct object *o, const struct pro
 /* enum open_flags of RTLD_ bits as code passes them; of -1, what is usual. */
 unsigned open_flags_of(long flags);
 
-/* enum open_flags of a profile's dlopen. */
-unsigned profile_flags(const struct profile *p);
+/* enum open_flags of the words of a data file. */
+unsigned flags_of_words(const char *const *word, unsigned n);
 
 #endif

@@ -15,15 +15,21 @@ struct shown {
 
 typedef void show_function(void *to, const struct shown *s);
 
-static void each_open(const struct surface *f, show_function *show, void *to)
+static void each_open(const struct opens_entry *entry, show_function *show, void *to)
 {
+	const struct surface *f = entry->surface;
 	const struct profile_row *row = f->profile ? profile_row_of(f->profile, f->profile_version) : NULL;
 	size_t i, k;
 	unsigned n;
 
 	for (n = 0; row && n < row->names_count; n++)
 		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
-					 .flags = profile_flags(f->profile), .flags_known = true});
+					 .flags = flags_of_words(f->profile->flags, f->profile->flags_count),
+					 .flags_known = true});
+	for (i = 0; i < entry->plugins.at.n; i++)
+		show(to, &(struct shown){.name = entry->plugins.at.at[i].name, .evidence = "profile",
+					 .where = entry->plugins.at.at[i].what, .flags = entry->plugins.at.at[i].flags,
+					 .flags_known = true});
 	for (i = 0; i < f->notes.n; i++)
 		for (k = 0; k < f->notes.at[i].n; k++)
 			show(to, &(struct shown){.name = f->notes.at[i].name[k], .evidence = "note",
@@ -77,7 +83,7 @@ json_t *opens_json(const struct opens_report *o)
 
 		json_put_text(j, "path", o->at.at[i].path);
 		json_object_set_new(j, "imports", json_imports(f));
-		each_open(f, put_json, opens);
+		each_open(&o->at.at[i], put_json, opens);
 		json_object_set_new(j, "opens", opens);
 		for (k = 0; k < o->target->symbols_count; k++)
 			if (f->held[k] && !f->imported[k] && !f->defined[k])
@@ -149,7 +155,7 @@ void opens_text(struct text *t, const struct opens_report *o)
 		fputs(text_bold(t), t->stream);
 		text_name(t, o->at.at[i].path);
 		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen ? "" : "  (does not import dlopen)");
-		each_open(f, put_text, &listing);
+		each_open(&o->at.at[i], put_text, &listing);
 		put_computed(&listing);
 		for (k = n = 0; k < o->target->symbols_count; k++)
 			if (f->held[k] && !f->imported[k] && !f->defined[k])

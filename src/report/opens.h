@@ -2,6 +2,7 @@
 #ifndef NCCLWHICH_REPORT_OPENS_H
 #define NCCLWHICH_REPORT_OPENS_H
 
+#include "linkage/plugins.h"
 #include "linkage/surface.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -10,6 +11,7 @@ struct opens_entry {
 	const char *path;
 	const struct root_file *file;
 	const struct surface *surface;
+	struct plugin_opens plugins; /* of a copy of the library itself */
 };
 
 struct opens_report {
