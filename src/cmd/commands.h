@@ -9,6 +9,7 @@ int cmd_check(struct options *o, struct error *e);
 int cmd_tree(struct options *o, struct error *e);
 int cmd_explain(struct options *o, struct error *e);
 int cmd_opens(struct options *o, struct error *e);
+int cmd_confirm(struct options *o, struct error *e);
 int cmd_rules(struct options *o, struct error *e);
 
 /* Renders and writes every output that was asked for. */

@@ -3,12 +3,17 @@
 #include "cmd/simulate.h"
 #include "confirm/confirm.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct confirmation {
 	const struct options *o;
 	const struct check_report *report; /* NULL: a matrix */
 	struct confirm confirm;
+	int status; /* of the command that was watched */
 };
 
 /* ---- text */
@@ -97,6 +102,16 @@ static void put_devices(struct text *t, const struct confirm *c)
 	}
 }
 
+static bool nothing_compared(const struct confirm *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->rows.n; i++)
+		if (c->rows.at[i].state != ROW_OPEN)
+			return false;
+	return true;
+}
+
 static void put_conclusion(struct text *t, const struct confirmation *x)
 {
 	size_t different = confirm_different(&x->confirm);
@@ -105,7 +120,11 @@ static void put_conclusion(struct text *t, const struct confirmation *x)
 		fprintf(t->stream, "\nverdict: %s\n", verdict_name(x->report->verdict));
 	else
 		fputc('\n', t->stream);
-	if (different)
+	if (x->confirm.unseen)
+		fputs("no process of the command was seen that runs this engine (name the ENGINE before '--')\n", t->stream);
+	else if (nothing_compared(&x->confirm))
+		fputs("nothing was compared\n", t->stream);
+	else if (different)
 		fprintf(t->stream, "%sreality contradicts the prediction: %zu difference%s%s\n", text_red(t), different,
 			different == 1 ? "" : "s", text_plain(t));
 	else
@@ -194,11 +213,13 @@ static int status_of_report(const struct options *o, const struct check_report *
 	return 0;
 }
 
-/* Precedence: 4, 1, 3, 77, 0. */
+/* Precedence: 2, 4, 1, 3, 77, 0. */
 static int status_of(const struct confirmation *x)
 {
 	int status = x->report ? status_of_report(x->o, x->report) : 0;
 
+	if (x->confirm.unseen)
+		return 2;
 	if (confirm_different(&x->confirm))
 		return 4;
 	return status ? status : x->confirm.no_device ? 77 : 0;
@@ -245,6 +266,8 @@ static int confirm_engine(struct confirmation *x, struct options *o, const struc
 
 	if (o->confirm.pid)
 		return confirm_maps(&x->confirm, r, o->confirm.pid, e);
+	if (o->confirm.run)
+		return confirm_watch(&x->confirm, r, o->confirm.command, &x->status, e);
 	if (confirm_replay(&x->confirm, r, "replay", false, e) < 0)
 		return -1;
 	if (!o->plan.bind_now && r->sequence.process->started && confirm_bound_now(x, o, e) < 0)
@@ -252,11 +275,111 @@ static int confirm_engine(struct confirmation *x, struct options *o, const struc
 	return o->confirm.no_gpu ? 0 : confirm_devices(&x->confirm, r, e);
 }
 
+/* ---- a process that runs ---- */
+
+/* What /proc says of it, in OWNED; NULL after an error. */
+static const char *proc_link(struct options *o, const char *what, struct error *e)
+{
+	char *path = xprintf("/proc/%d/%s", o->confirm.pid, what), target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	char *copy = NULL;
+
+	if (n < 0) {
+		error_set(e, "%s: %s", path, strerror(errno));
+	} else {
+		target[n] = '\0';
+		copy = xstrdup(target);
+		vec_push(&o->owned, copy);
+	}
+	free(path);
+	return copy;
+}
+
+static int proc_environment(struct options *o, struct error *e)
+{
+	char *path = xprintf("/proc/%d/environ", o->confirm.pid), *text = NULL;
+	FILE *f = fopen(path, "re");
+	size_t room = 0;
+	int result = f ? 0 : error_set(e, "%s: %s", path, strerror(errno));
+
+	o->plan.env.n = 0;
+	while (f && getdelim(&text, &room, '\0', f) > 0) {
+		char *copy = xstrdup(text);
+
+		vec_push(&o->owned, copy);
+		vec_push(&o->plan.env, copy);
+	}
+	if (f)
+		fclose(f);
+	free(text);
+	free(path);
+	return result;
+}
+
+/* The plan of the process: its executable, environment, root and working
+ * directory, as they are now. */
+static int plan_of_process(struct options *o, struct error *e)
+{
+	char *root = xprintf("/proc/%d/root", o->confirm.pid);
+	const char *bind_now;
+	struct stat ours, theirs;
+
+	vec_push(&o->owned, root);
+	if (o->plan.engine) {
+		struct event shim = {.name = o->plan.engine, .flags = OPEN_NOW, .shim = true};
+
+		vec_push(&o->plan.events, shim); /* after --pid every file is a shim */
+	}
+	o->plan.engine = proc_link(o, "exe", e);
+	o->plan.cwd = o->plan.engine ? proc_link(o, "cwd", e) : NULL;
+	if (!o->plan.cwd || proc_environment(o, e) < 0)
+		return -1;
+	if (stat("/", &ours) < 0 || stat(root, &theirs) < 0)
+		return error_set(e, "%s: %s", root, strerror(errno));
+	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+		o->plan.root = root;
+	bind_now = plan_getenv(&o->plan, "LD_BIND_NOW");
+	o->plan.library_path = plan_getenv(&o->plan, "LD_LIBRARY_PATH");
+	o->plan.preload = plan_getenv(&o->plan, "LD_PRELOAD");
+	o->plan.audit = plan_getenv(&o->plan, "LD_AUDIT");
+	o->plan.tunables = plan_getenv(&o->plan, "GLIBC_TUNABLES");
+	o->plan.bind_now = bind_now && *bind_now;
+	return 0;
+}
+
+/* ---- a command ---- */
+
+/* As execvp() would find it; NULL after an error. */
+static const char *find_command_file(struct options *o, const char *name, struct error *e)
+{
+	const char *list = plan_getenv(&o->plan, "PATH");
+	size_t n;
+
+	if (strchr(name, '/'))
+		return name;
+	for (list = list ? list : "/bin:/usr/bin";; list += n + 1) {
+		char *path;
+
+		n = strcspn(list, ":");
+		path = xprintf("%.*s/%s", n ? (int)n : 1, n ? list : ".", name);
+		vec_push(&o->owned, path);
+		if (access(path, X_OK) == 0)
+			return path;
+		if (!list[n])
+			break;
+	}
+	error_set(e, "%s: command not found", name);
+	return NULL;
+}
+
 static int check_usage(const struct options *o, struct error *e)
 {
 	if (o->confirm.matrix)
 		return o->files.n ? 0 : error_set(e, "confirm --matrix: no files");
-	if (!o->plan.engine)
+	if (o->confirm.run && (!o->confirm.command || o->plan.root))
+		return error_set(e, o->plan.root ? "confirm --run: a command runs on this system, not in a root"
+						 : "confirm --run: no command after '--'");
+	if (!o->plan.engine && !o->confirm.pid && !o->confirm.run)
 		return error_set(e, "confirm: no ENGINE; see 'ncclwhich confirm --help'");
 	if (o->plan.hwcaps && strcmp(o->plan.hwcaps, "auto"))
 		return error_set(e, "confirm: the processor is this machine's; --hwcaps cannot be confirmed");
@@ -268,11 +391,15 @@ static int run_engine(struct confirmation *x, struct options *o, struct error *e
 	struct simulation s;
 	int status = -1;
 
+	if (o->confirm.pid && plan_of_process(o, e) < 0)
+		return -1;
+	if (o->confirm.run && !o->plan.engine && !(o->plan.engine = find_command_file(o, o->confirm.command[0], e)))
+		return -1;
 	o->plan.hwcaps = "auto"; /* also with a root: the real loader sees this processor */
 	if (simulation_start(&s, o, false, e) == 0) {
 		x->report = &s.report;
 		if (confirm_engine(x, o, &s, e) == 0 && commands_output(o, render, x, e) == 0)
-			status = status_of(x);
+			status = o->confirm.run && !o->confirm.gate ? x->status : status_of(x);
 	}
 	simulation_end(&s);
 	return status;
@@ -289,7 +416,8 @@ int cmd_confirm(struct options *o, struct error *e)
 	struct confirmation x = {.o = o};
 	int status = -1;
 
-	if (check_usage(o, e) < 0 || confirm_open(&x.confirm, &setup, e) < 0) {
+	confirm_init(&x.confirm, &setup);
+	if (check_usage(o, e) < 0 || (!o->confirm.pid && !o->confirm.run && confirm_open(&x.confirm, e) < 0)) {
 		confirm_close(&x.confirm);
 		return -1;
 	}

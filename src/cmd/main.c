@@ -18,6 +18,7 @@ static const struct command {
 	{"tree", cmd_tree, "ENGINE [SHIM...] | --each FILE...", "the predicted link map, in load order"},
 	{"explain", cmd_explain, "ENGINE [SHIM...] -- WHAT", "every candidate of a request, or every scope of a symbol"},
 	{"opens", cmd_opens, "OBJECT...", "what each object shows of what it opens"},
+	{"confirm", cmd_confirm, "ENGINE [SHIM...] | --matrix FILE...", "the prediction in the real loader, and on the devices"},
 	{"rules", cmd_rules, "[ID]", "the rules, or what one of them means"},
 };
 
@@ -49,7 +50,8 @@ static void help(FILE *to)
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		fprintf(to, "  %-8s %-36s %s\n", commands[i].name, commands[i].arguments, commands[i].purpose);
 	fputs("\nWithout a command: check.  'ncclwhich COMMAND --help' lists the options.\n"
-	      "Exit status: 0 fine, 1 findings, 2 could not do the job, 3 unsure or none.\n", to);
+	      "Exit status: 0 fine, 1 findings, 2 could not do the job, 3 unsure or none,\n"
+	      "4 confirm: reality contradicts the prediction, 77 confirm: no device.\n", to);
 }
 
 static void command_help(const struct command *c)
@@ -59,6 +61,16 @@ static void command_help(const struct command *c)
 	if (!strcmp(c->name, "tree"))
 		puts("tree:\n  --each FILE...        one map a file; --files-from FILE: a list, one path a line\n"
 		     "  --bindings            with -f json: what every reference is bound to");
+	if (!strcmp(c->name, "confirm"))
+		puts("confirm: starts the engine's process, up to where its code would begin\n"
+		     "  --no-gpu              the loader only\n"
+		     "  --ranks N             threads with a device each, default 1\n"
+		     "  --timeout S           seconds a process may take: 20 in the loader, 30 on devices, 12 in a matrix\n"
+		     "  --dangerous           ids across eras, too: they can hang or eat memory\n"
+		     "  --untraced            where ptrace is forbidden: no breakpoint at the engine's entry point\n"
+		     "  --matrix FILE...      every ordered pair of these copies\n"
+		     "  --pid N               the maps of a process that runs\n"
+		     "  --run -- COMMAND...   watch a command of your own; --gate: its status does not count, the comparison's does");
 	if (!strcmp(c->name, "explain"))
 		puts("WHAT: a request (libnccl.so), an object (/usr/lib/libnccl.so.2), a symbol or a rule id");
 }

@@ -12,6 +12,7 @@ enum {
 	OPT_ROOT = 256, OPT_LIBRARY_PATH, OPT_ENV, OPT_ENV_FILE, OPT_CLEAN_ENV, OPT_PRELOAD, OPT_AUDIT,
 	OPT_CWD, OPT_EXE, OPT_INTERP, OPT_SECURE, OPT_CACHE, OPT_HWCAPS, OPT_ASSUME, OPT_DLOPEN,
 	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM, OPT_BINDINGS,
+	OPT_PID, OPT_RANKS, OPT_TIMEOUT, OPT_NO_GPU, OPT_DANGEROUS, OPT_MATRIX, OPT_RUN, OPT_GATE, OPT_UNTRACED,
 	OPT_PROFILE, OPT_DATA_DIR,
 };
 
@@ -44,6 +45,15 @@ static const struct option long_options[] = {
 	{"data-dir", required_argument, NULL, OPT_DATA_DIR},
 	{"bindings", no_argument, NULL, OPT_BINDINGS},
 	{"files-from", required_argument, NULL, OPT_FILES_FROM},
+	{"pid", required_argument, NULL, OPT_PID},
+	{"ranks", required_argument, NULL, OPT_RANKS},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"no-gpu", no_argument, NULL, OPT_NO_GPU},
+	{"dangerous", no_argument, NULL, OPT_DANGEROUS},
+	{"untraced", no_argument, NULL, OPT_UNTRACED},
+	{"matrix", no_argument, NULL, OPT_MATRIX},
+	{"run", no_argument, NULL, OPT_RUN},
+	{"gate", no_argument, NULL, OPT_GATE},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -219,7 +229,7 @@ static void set_cache(struct plan *plan, const char *value)
 
 static void add_file(struct options *o, const char *path)
 {
-	if (o->each) {
+	if (o->each || o->confirm.matrix) {
 		vec_push(&o->files, path);
 	} else if (!o->plan.engine) {
 		o->plan.engine = path;
@@ -227,6 +237,48 @@ static void add_file(struct options *o, const char *path)
 		struct event shim = {.name = path, .flags = OPEN_NOW, .shim = true};
 
 		vec_push(&o->plan.events, shim);
+	}
+}
+
+/* A number of at least 1. */
+static int set_number(const char *option, const char *value, double most, double *to, struct error *e)
+{
+	char *end;
+
+	*to = strtod(value, &end);
+	if (end == value || *end || !(*to >= 1 && *to <= most))
+		return error_set(e, "%s: '%s' is no number from 1 to %.0f", option, value, most);
+	return 0;
+}
+
+/* The options of confirm; 1 = none of them. */
+static int apply_confirm(struct options *o, int c, struct error *e)
+{
+	double number;
+	int result = 0;
+
+	switch (c) {
+	case OPT_PID:
+		result = set_number("--pid", optarg, 1 << 30, &number, e);
+		o->confirm.pid = (int)number;
+		return result;
+	case OPT_RANKS:
+		result = set_number("--ranks", optarg, 8, &number, e);
+		o->confirm.ranks = (int)number;
+		return result;
+	case OPT_TIMEOUT: return set_number("--timeout", optarg, 3600, &o->confirm.timeout, e);
+	case OPT_NO_GPU: o->confirm.no_gpu = true; return 0;
+	case OPT_DANGEROUS: o->confirm.dangerous = true; return 0;
+	case OPT_UNTRACED: o->confirm.untraced = true; return 0;
+	case OPT_RUN: o->confirm.run = true; return 0;
+	case OPT_GATE: o->confirm.gate = true; return 0;
+	case OPT_MATRIX:
+		o->confirm.matrix = true;
+		if (o->plan.engine)
+			vec_push(&o->files, o->plan.engine);
+		o->plan.engine = NULL;
+		return 0;
+	default: return 1;
 	}
 }
 
@@ -283,7 +335,7 @@ static int apply(struct options *o, int c, struct error *e)
 	case OPT_BINDINGS: o->plan.bindings = true; return 0;
 	case OPT_FILES_FROM: o->files_from = optarg; return 0;
 	case 'h': o->help = true; return 0;
-	default: return -1;
+	default: return apply_confirm(o, c, e);
 	}
 }
 
@@ -307,7 +359,9 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 		if (apply(o, c, e) < 0)
 			return -1;
 	}
-	if (optind < argc) {
+	if (optind < argc && o->confirm.run) {
+		o->confirm.command = argv + optind;
+	} else if (optind < argc) {
 		if (strcmp(command, "explain"))
 			for (; optind < argc; optind++)
 				add_file(o, argv[optind]);

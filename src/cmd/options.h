@@ -14,6 +14,15 @@ struct output {
 	const char *path; /* NULL = standard output */
 };
 
+/* confirm only. */
+struct confirm_options {
+	int pid;            /* 0 = none */
+	int ranks;          /* 0 = default */
+	double timeout;     /* seconds, 0 = default */
+	bool no_gpu, dangerous, untraced, matrix, run, gate;
+	char **command;     /* --run: after "--", ends in NULL */
+};
+
 struct options {
 	struct plan plan;
 	VEC(struct output) outputs;
@@ -23,6 +32,7 @@ struct options {
 	bool each, quiet, strict, allow_unsure, help, color;
 	enum severity_threshold fail_on;
 	const char *what;           /* explain: after "--" */
+	struct confirm_options confirm;
 	VEC(char *) owned;
 };
 

@@ -48,7 +48,7 @@ static void __attribute__((noreturn)) become(const struct child_setup *s, int or
 {
 	const struct rlimit none = {0, 0};
 	char *const argv[] = {(char *)s->exe, NULL};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	const char *what;
 
 	setpgid(0, 0);
@@ -142,7 +142,7 @@ static void drain(struct child *c)
 	}
 }
 
-static char *cut_field(char **at)
+char *record_cut(char **at)
 {
 	char *from = *at, *to = from, *field = from;
 
@@ -168,7 +168,7 @@ static void cut_records(struct child *c)
 
 		*end = '\0';
 		while (at && r.n < sizeof(r.field) / sizeof(r.field[0]))
-			r.field[r.n++] = cut_field(&at);
+			r.field[r.n++] = record_cut(&at);
 		vec_push(&c->records, r);
 	}
 }

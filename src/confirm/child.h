@@ -43,6 +43,9 @@ struct record {
 	unsigned n;
 };
 
+/* Cuts the field at *AT off its line, in place; *AT is then the next one, or NULL. */
+char *record_cut(char **at);
+
 struct child {
 	pid_t pid;
 	int records_fd, output_fd;

@@ -7,11 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int confirm_open(struct confirm *c, const struct confirm_setup *setup, struct error *e)
+void confirm_init(struct confirm *c, const struct confirm_setup *setup)
 {
 	memset(c, 0, sizeof(*c));
 	c->setup = setup;
-	return place_open(&c->place, setup->plan->root, e);
+}
+
+int confirm_open(struct confirm *c, struct error *e)
+{
+	return place_open(&c->place, c->setup->plan->root, e);
 }
 
 void confirm_close(struct confirm *c)

@@ -49,11 +49,15 @@ struct confirm {
 	const char *device;            /* NULL: not found (yet) */
 	const char *no_device;         /* why not */
 	const char *tables;            /* of a matrix, for people */
+	bool unseen;                   /* no process of the command runs the engine */
 	bool proved;                   /* the replay library is mapped into this engine */
 };
 
-/* Returns -1 after an error: no replay library, no temporary directory. */
-int confirm_open(struct confirm *c, const struct confirm_setup *setup, struct error *e);
+/* Nothing on disk yet. */
+void confirm_init(struct confirm *c, const struct confirm_setup *setup);
+/* What a replay needs.  Returns -1 after an error: no replay library, no
+ * temporary directory. */
+int confirm_open(struct confirm *c, struct error *e);
 void confirm_close(struct confirm *c);
 
 /* Stage 1: the start-up and the opens of R in the real loader.  AGAIN: all that
@@ -70,7 +74,15 @@ int confirm_matrix(struct confirm *c, struct surfaces *surfaces, const char *con
 /* The maps of a running process against R. */
 int confirm_maps(struct confirm *c, struct run *r, int pid, struct error *e);
 
+/* Runs COMMAND, a NULL-terminated list, under the audit library; *STATUS is its
+ * exit status as a shell has it.  Then every process of it that runs the
+ * executable of R is compared with R. */
+int confirm_watch(struct confirm *c, struct run *r, char **command, int *status, struct error *e);
+
 size_t confirm_different(const struct confirm *c);
+
+/* Is the file at PATH a copy of the tracked library? */
+bool confirm_is_copy(struct run *r, const char *path);
 
 /* ---- for the parts of this folder */
 

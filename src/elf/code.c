@@ -124,18 +124,20 @@ static void answer(struct opens *o, struct function *f, uint32_t i, struct quest
 	values_free(&v);
 }
 
-static void answer_call(struct opens *o, struct function *f, uint32_t i, enum opener opener)
+static struct question question_at(const struct opens *o, uint64_t where, uint32_t symbol)
 {
-	struct question q = {.opener = opener, .where = f->insn.at[i].at, .flags = -1,
-			     .text = argument(&o->c, openers[opener].text), .flag = argument(&o->c, openers[opener].flags)};
+	enum opener opener = (enum opener)(o->opener[symbol] - 1);
 
-	answer(o, f, i, q);
+	return (struct question){.opener = opener, .where = where, .flags = -1,
+				 .text = argument(&o->c, openers[opener].text),
+				 .flag = argument(&o->c, openers[opener].flags)};
 }
 
 /* ---- calls */
 
-/* A function that loads the address into a register: which of its calls go there? */
-static bool answer_register_calls(struct opens *o, struct function *f, uint32_t symbol)
+/* A function that loads the address of another one: which of its calls go there?
+ * Answers Q for each; false if there are none. */
+static bool answer_register_calls(struct opens *o, struct function *f, const struct value *callee, struct question q)
 {
 	bool any = false;
 	uint32_t i;
@@ -149,8 +151,12 @@ static bool answer_register_calls(struct opens *o, struct function *f, uint32_t 
 			continue;
 		code_trace(&o->c, f, i, x, &v);
 		for (k = 0; k < v.v.n; k++)
-			if (v.v.at[k].kind == V_FUNCTION && v.v.at[k].n == symbol) {
-				answer_call(o, f, i, (enum opener)(o->opener[symbol] - 1));
+			if (v.v.at[k].kind == callee->kind && v.v.at[k].n == callee->n) {
+				if (!q.level)
+					q.where = f->insn.at[i].at;
+				else if (q.level == 1)
+					q.via = f->insn.at[i].at;
+				answer(o, f, i, q);
 				any = true;
 			}
 		values_free(&v);
@@ -160,14 +166,42 @@ static bool answer_register_calls(struct opens *o, struct function *f, uint32_t 
 
 static void emit_taken(struct opens *o, uint64_t where, uint32_t symbol)
 {
-	struct question q = {.opener = (enum opener)(o->opener[symbol] - 1), .where = where, .flags = -1};
+	struct question q = question_at(o, where, symbol);
 
 	emit(o, &q, NULL, true, true);
+}
+
+/* AArch64 forms an address in two steps, which the scan has only guessed to
+ * belong together. */
+static bool is_reference(struct opens *o, const struct code_reference *ref)
+{
+	struct function *f = code_function(&o->c, ref->at);
+	long i = f ? code_insn_at(f, ref->at) : -1;
+	struct values v = {0};
+	const struct effect *e;
+	size_t k;
+	bool result = false;
+
+	if (!o->c.arm || i < 0 || !f->insn.at[i].n_effect)
+		return !o->c.arm;
+	e = &f->effect.at[f->insn.at[i].effect];
+	if (ref->kind == REF_ADDRESS) {
+		code_trace(&o->c, f, (uint32_t)i, &e->a, &v);
+		for (k = 0; k < v.v.n; k++)
+			result |= v.v.at[k].kind == V_NUMBER && code_segment(&o->c, v.v.at[k].n);
+	} else {
+		code_trace(&o->c, f, (uint32_t)i, &e->a, &v);
+		for (k = 0; k < v.v.n; k++)
+			result |= v.v.at[k].kind == V_FUNCTION && v.v.at[k].n == ref->id;
+	}
+	values_free(&v);
+	return result;
 }
 
 static void follow_load(struct opens *o, const struct code_references *f, size_t i)
 {
 	struct function *g = code_function(&o->c, f->ref.at[i].at);
+	struct value callee = {.kind = V_FUNCTION, .n = f->ref.at[i].id};
 	size_t k;
 
 	/* Once a function and symbol. */
@@ -175,7 +209,9 @@ static void follow_load(struct opens *o, const struct code_references *f, size_t
 		if (f->ref.at[k].kind == REF_LOAD && f->ref.at[k].id == f->ref.at[i].id &&
 		    code_function(&o->c, f->ref.at[k].at) == g)
 			return;
-	if (!g || !answer_register_calls(o, g, f->ref.at[i].id))
+	if (!is_reference(o, &f->ref.at[i]))
+		return;
+	if (!g || !answer_register_calls(o, g, &callee, question_at(o, 0, f->ref.at[i].id)))
 		emit_taken(o, f->ref.at[i].at, f->ref.at[i].id);
 }
 
@@ -186,7 +222,8 @@ static void follow_reference(struct opens *o, const struct code_references *f, s
 	long k;
 
 	if (ref->kind == REF_ADDRESS) {
-		emit_taken(o, ref->at, ref->id);
+		if (is_reference(o, ref))
+			emit_taken(o, ref->at, ref->id);
 		return;
 	}
 	if (ref->kind == REF_LOAD) {
@@ -196,16 +233,16 @@ static void follow_reference(struct opens *o, const struct code_references *f, s
 	g = code_function(&o->c, ref->at);
 	k = g ? code_insn_at(g, ref->at) : -1;
 	if (k >= 0 && g->insn.at[k].flow != F_NEXT) {
-		answer_call(o, g, (uint32_t)k, (enum opener)(o->opener[ref->id] - 1));
+		answer(o, g, (uint32_t)k, question_at(o, ref->at, ref->id));
 	} else if (!g || ref->kind == REF_CALL) {
-		struct question q = {.opener = (enum opener)(o->opener[ref->id] - 1), .where = ref->at, .flags = -1};
+		struct question q = question_at(o, ref->at, ref->id);
 
 		emit(o, &q, NULL, true, false);
 	}
 }
 
-/* Where instructions begin beyond doubt: a match of five bytes is no accident.
- * Short jumps are, and the decoder has to agree. */
+/* Where instructions begin beyond doubt: a match of five bytes and more is no
+ * accident.  Short jumps and numbers may be, and the decoder has to agree. */
 static int by_value(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -218,7 +255,7 @@ static void fix_places(struct code *c, const struct code_references *f)
 	size_t i;
 
 	for (i = 0; i < f->ref.n; i++)
-		if (f->ref.at[i].kind != REF_JUMP)
+		if (f->ref.at[i].kind == REF_CALL || f->ref.at[i].kind == REF_LOAD)
 			vec_push(&c->fixed, f->ref.at[i].at);
 	if (c->fixed.n)
 		qsort(c->fixed.at, c->fixed.n, sizeof(*c->fixed.at), by_value);
@@ -236,6 +273,10 @@ static void find_calls(struct opens *o)
 	fix_places(&o->c, &f);
 	for (i = 0; i < f.ref.n; i++)
 		follow_reference(o, &f, i);
+	/* In a program at a fixed address the stub is the function's address for all. */
+	for (i = 1; i < o->c.s->n; i++)
+		if (o->opener[i] && !elf_symbol_defined(o->c.s, i) && o->c.s->symbol[i].st_value)
+			emit_taken(o, o->c.s->symbol[i].st_value, (uint32_t)i);
 	for (i = 0; i < o->c.stored.n; i++)
 		emit_taken(o, o->c.stored.at[i].at, o->c.stored.at[i].symbol);
 	code_references_free(&f);
@@ -291,11 +332,14 @@ static void ask(struct opens *o, const struct question *q, struct wrapper *w, co
 	struct question next = *q;
 	long k;
 
+	g = code_function(&o->c, ref->at);
 	if (ref->kind == REF_LOAD || ref->kind == REF_ADDRESS) {
-		w->open = true;
+		struct value callee = {.kind = V_NUMBER, .n = w->entry};
+
+		w->called |= g && answer_register_calls(o, g, &callee, next);
+		w->open |= !w->called || ref->kind == REF_ADDRESS;
 		return;
 	}
-	g = code_function(&o->c, ref->at);
 	k = g ? code_insn_at(g, ref->at) : -1;
 	if (k < 0 || g->insn.at[k].flow == F_NEXT) {
 		w->open |= !g || ref->kind == REF_CALL;

@@ -141,6 +141,12 @@ static void lower_immediate(struct lower *l)
 	}
 }
 
+/* hi, ls, gt, le */
+static bool inclusive_condition(uint32_t condition)
+{
+	return condition == 8 || condition == 9 || condition == 12 || condition == 13;
+}
+
 static void lower_branch(struct lower *l)
 {
 	uint32_t w = l->w;
@@ -150,12 +156,9 @@ static void lower_branch(struct lower *l)
 		i->flow = w >> 31 ? F_CALL : F_JUMP;
 		i->target = l->at + (uint64_t)(sign(bits(w, 25, 0), 26) * 4);
 	} else if ((w & 0xff000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000) {
-		uint32_t condition = bits(w, 3, 0);
-
 		i->flow = F_BRANCH;
 		i->target = l->at + (uint64_t)(sign(bits(w, 23, 5), 19) * 4);
-		/* hi, ls, gt, le */
-		i->inclusive = w >> 25 == 0x2a && (condition == 8 || condition == 9 || condition == 12 || condition == 13);
+		i->inclusive = w >> 25 == 0x2a && inclusive_condition(bits(w, 3, 0));
 	} else if ((w & 0x7e000000) == 0x36000000) {
 		i->flow = F_BRANCH;
 		i->target = l->at + (uint64_t)(sign(bits(w, 18, 5), 14) * 4);
@@ -171,6 +174,8 @@ static void lower_branch(struct lower *l)
 		unknown(l, bits(w, 4, 0));
 	} else if ((w & 0xffe0001f) == 0xd4000001) { /* svc */
 		unknown(l, 0);
+	} else if ((w & 0xffffff3f) == 0xd503241f || w == 0xd503233f || w == 0xd503237f) { /* bti, paciasp, pacibsp */
+		i->landing = true;
 	}
 }
 
@@ -324,9 +329,15 @@ static void lower_register(struct lower *l)
 			effect(l, E_SUB, code_reg((uint8_t)d, size), zr(n, size), zr(m, size));
 		else
 			code_effect_add(l->f, E_UNKNOWN, code_reg((uint8_t)d, 8));
+	} else if ((w & 0x1fe00000) == 0x1a800000 && (w & 0x40000c00)) { /* cset and the like */
+		l->i->inclusive = inclusive_condition(bits(w, 15, 12) ^ (w >> 10 & 1));
+		unknown(l, d);
 	} else if ((w & 0x7fe00c00) == 0x1a800000) { /* csel */
 		if (d != ZR)
 			effect(l, E_SELECT, code_reg((uint8_t)d, size), zr(n, size), zr(m, size));
+	} else if ((w & 0x7fe0fc00) == 0x1b007c00) { /* mul */
+		if (d != ZR)
+			effect(l, E_MUL, code_reg((uint8_t)d, size), zr(n, size), zr(m, size));
 	} else if ((w & 0x1fe00000) != 0x1a400000) { /* ccmp writes nothing */
 		unknown(l, d);
 	}

@@ -15,6 +15,11 @@ enum {
 };
 #define SCANNED_MOST ((uint64_t)4 << 30) /* bytes a file, over all scans */
 
+struct stub { /* what may be one */
+	uint64_t begin, jump;
+	uint32_t id;
+};
+
 struct find {
 	struct code *c;
 	struct code_references *f;
@@ -22,7 +27,9 @@ struct find {
 	size_t n;
 	uint64_t low, high;
 	unsigned char bloom[BLOOM / 8]; /* of the low bits of the targets */
-	struct code_references stub; /* targets: PLT stubs that turned up */
+	bool *met;                   /* per target: referred to */
+	VEC(struct code_target) more; /* targets of the second scan: PLT stubs that turned up */
+	VEC(struct stub) stub;
 	/* the chunk */
 	const unsigned char *data;
 	size_t lead, size, limit; /* matches begin in [lead, size), bytes reach to limit */
@@ -54,10 +61,11 @@ static const struct code_target *target_at(const struct find *s, uint64_t at)
 	return bsearch(&key, s->target, s->n, sizeof(key), by_address);
 }
 
-static void found(struct find *s, uint64_t at, uint32_t id, enum reference_kind kind)
+static void found(struct find *s, uint64_t at, const struct code_target *t, enum reference_kind kind)
 {
+	s->met[t - s->target] = true;
 	if (s->f->ref.n < SITES_MOST)
-		vec_push(&s->f->ref, ((struct code_reference){at, id, (uint8_t)kind}));
+		vec_push(&s->f->ref, ((struct code_reference){at, t->id, (uint8_t)kind}));
 	else
 		code_note(s->c, "it calls dlopen and its like too often: not all calls were looked at");
 }
@@ -73,7 +81,7 @@ static uint32_t word_at(const unsigned char *p)
 /* A jump through a slot is a stub of the PLT if it begins a stub's slot and goes
  * on as linkers fill one: a push for lazy binding, or padding.  Otherwise, as
  * -fno-plt makes it, a tail call. */
-static void x86_jump_through_slot(struct find *s, size_t at, uint32_t id)
+static void x86_jump_through_slot(struct find *s, size_t at, const struct code_target *t)
 {
 	const unsigned char *p = s->data + at, *next = p + 6;
 	size_t begin = at;
@@ -87,11 +95,11 @@ static void x86_jump_through_slot(struct find *s, size_t at, uint32_t id)
 		 (next[0] == 0x66 && (next[1] == 0x90 || next[1] == 0x0f || next[1] == 0x2e)) ||
 		 (next[0] == 0x0f && next[1] == 0x1f);
 	if (!filler || (s->vaddr + begin) % 8) {
-		found(s, s->vaddr + at, id, REF_JUMP);
+		found(s, s->vaddr + at, t, REF_JUMP);
 		return;
 	}
-	vec_push(&s->stub.target, ((struct code_target){s->vaddr + begin, id, false}));
-	vec_push(&s->stub.ref, ((struct code_reference){s->vaddr + at, id, REF_JUMP}));
+	vec_push(&s->more, ((struct code_target){s->vaddr + begin, t->id, false}));
+	vec_push(&s->stub, ((struct stub){s->vaddr + begin, s->vaddr + at, t->id}));
 }
 
 /* The four bytes at I are a displacement that leads to TARGET. */
@@ -105,21 +113,21 @@ static void x86_match(struct find *s, size_t i, const struct code_target *t)
 		return;
 	if (t->slot) {
 		if (p[-2] == 0xff && p[-1] == 0x15)
-			found(s, at - 2, t->id, REF_CALL);
+			found(s, at - 2, t, REF_CALL);
 		else if (p[-2] == 0xff && p[-1] == 0x25)
-			x86_jump_through_slot(s, i - 2, t->id);
+			x86_jump_through_slot(s, i - 2, t);
 		else if (rip && p[-2] == 0x8b && (p[-3] & 0xf8) == 0x48)
-			found(s, at - 3, t->id, REF_LOAD);
+			found(s, at - 3, t, REF_LOAD);
 		else if (p[-2] == 0xff && p[-1] == 0x35)
-			found(s, at - 2, t->id, REF_LOAD);
+			found(s, at - 2, t, REF_LOAD);
 	} else if (p[-1] == 0xe8) {
-		found(s, at - 1, t->id, REF_CALL);
+		found(s, at - 1, t, REF_CALL);
 	} else if (p[-1] == 0xe9) {
-		found(s, at - 1, t->id, REF_JUMP);
+		found(s, at - 1, t, REF_JUMP);
 	} else if (p[-2] == 0x0f && (p[-1] & 0xf0) == 0x80) {
-		found(s, at - 2, t->id, REF_JUMP);
+		found(s, at - 2, t, REF_JUMP);
 	} else if (rip && p[-2] == 0x8d && (p[-3] & 0xf8) == 0x48) {
-		found(s, at - 3, t->id, REF_ADDRESS);
+		found(s, at - 3, t, REF_ADDRESS);
 	}
 }
 
@@ -194,7 +202,34 @@ static void scan_x86_short(struct find *s)
 				continue;
 			if ((s->data[i] == 0xeb || (s->data[i] & 0xf0) == 0x70) &&
 			    at + 2 + (uint64_t)(int64_t)(int8_t)s->data[i + 1] == t)
-				found(s, at, s->target[k].id, REF_JUMP);
+				found(s, at, &s->target[k], REF_JUMP);
+		}
+	}
+}
+
+/* In a program at a fixed address below 4 GB an address is a number like any
+ * other: movl $address,%reg, or into memory. */
+static void scan_x86_absolute(struct find *s)
+{
+	size_t k;
+
+	for (k = 0; s->c->o->type == ET_EXEC && k < s->n && k < 64; k++) {
+		uint32_t value = htole32((uint32_t)s->target[k].at);
+		const unsigned char *at = s->data + s->lead;
+
+		while (!s->target[k].slot && s->target[k].at <= UINT32_MAX &&
+		       (at = memmem(at, s->limit - (size_t)(at - s->data), &value, sizeof(value)))) {
+			size_t i = (size_t)(at - s->data);
+
+			if (i >= s->size)
+				break;
+			if (i >= 1 && (at[-1] & 0xf8) == 0xb8)
+				found(s, s->vaddr + i - 1, &s->target[k], REF_ADDRESS);
+			else if (i >= 2 && at[-2] == 0xc7 && (at[-1] & 0xf8) == 0xc0)
+				found(s, s->vaddr + i - 3, &s->target[k], REF_ADDRESS);
+			else if (i >= 3 && (at[-2] == 0xc7 || at[-3] == 0xc7 || (i >= 4 && at[-4] == 0xc7)))
+				found(s, s->vaddr + i - 3, &s->target[k], REF_ADDRESS);
+			at++;
 		}
 	}
 }
@@ -225,12 +260,12 @@ static void arm_page(struct find *s, size_t i, uint64_t page)
 		if (load && reg == 16 && (w & 31) == 17 && k == i + 4) {
 			bool bti = i >= 4 && (word_at(s->data + i - 4) & 0xffffff3f) == 0xd503241f;
 
-			vec_push(&s->stub.target,
+			vec_push(&s->more,
 				 ((struct code_target){s->vaddr + i - (bti ? 4 : 0), t->id, false}));
 			if (bti) /* a branch may go either way round it */
-				vec_push(&s->stub.target, ((struct code_target){s->vaddr + i, t->id, false}));
+				vec_push(&s->more, ((struct code_target){s->vaddr + i, t->id, false}));
 		} else {
-			found(s, s->vaddr + k, t->id, load ? REF_LOAD : REF_ADDRESS);
+			found(s, s->vaddr + k, t, load ? REF_LOAD : REF_ADDRESS);
 		}
 	}
 }
@@ -262,7 +297,7 @@ static void scan_aarch64(struct find *s)
 			continue;
 		if (to - s->low > s->high - s->low || !(t = target_at(s, to)) || t->slot)
 			continue;
-		found(s, at, t->id, (w & 0xfc000000) == 0x94000000 ? REF_CALL : REF_JUMP);
+		found(s, at, t, (w & 0xfc000000) == 0x94000000 ? REF_CALL : REF_JUMP);
 	}
 }
 
@@ -318,6 +353,7 @@ static int scan_span(struct find *s, unsigned char *buffer, struct code_span spa
 		} else {
 			scan_x86(s);
 			scan_x86_short(s);
+			scan_x86_absolute(s);
 		}
 		c->scanned += have;
 		if (block >= n) {
@@ -387,26 +423,30 @@ int code_find(struct code *c, struct code_references *f)
 	int result;
 
 	s.target = xmalloc((f->target.n + 1) * sizeof(*s.target));
+	s.met = xmalloc(f->target.n + 1);
 	for (i = 0; i < f->target.n; i++)
 		if (f->target.at[i].slot)
 			s.target[s.n++] = f->target.at[i];
+		else
+			vec_push(&s.more, f->target.at[i]);
 	result = scan(&s);
-	for (i = 0; i < f->target.n; i++)
-		if (!f->target.at[i].slot)
-			vec_push(&s.stub.target, f->target.at[i]);
 	free(s.target);
-	s.target = s.stub.target.at;
-	s.n = s.stub.target.n;
+	s.target = s.more.at;
+	s.n = s.more.n;
+	s.met = xrealloc(s.met, s.n + 1);
+	memset(s.met, 0, s.n + 1);
 	if (!result)
 		result = scan(&s);
-	for (i = 0; i < s.stub.ref.n; i++) {
-		for (k = 0; k < f->ref.n; k++)
-			if (f->ref.at[k].id == s.stub.ref.at[i].id && f->ref.at[k].kind != REF_LOAD)
-				break;
-		if (k == f->ref.n)
-			vec_push(&f->ref, s.stub.ref.at[i]);
+	for (i = 0; i < s.stub.n; i++) {
+		const struct stub *stub = &s.stub.at[i];
+		const struct code_target *t = target_at(&s, stub->begin);
+
+		if (t && !s.met[t - s.target])
+			vec_push(&f->ref, ((struct code_reference){stub->jump, stub->id, REF_JUMP}));
 	}
-	code_references_free(&s.stub);
+	vec_free(&s.more);
+	vec_free(&s.stub);
+	free(s.met);
 	if (f->ref.n)
 		qsort(f->ref.at, f->ref.n, sizeof(*f->ref.at), by_place);
 	for (i = k = 0; i < f->ref.n; i++)

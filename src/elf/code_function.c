@@ -13,7 +13,7 @@ struct edge {
 struct shape {
 	struct code *c;
 	struct function *f;
-	bool *leader;
+	bool *leader, *called;
 	VEC(struct edge) edge; /* of instructions first, then of blocks */
 	VEC(uint32_t) lost;    /* indirect jumps without a table */
 };
@@ -178,7 +178,7 @@ static void add_parts(struct code *c, struct function *f)
 		struct range r;
 
 		if ((i->flow != F_JUMP && i->flow != F_BRANCH) || !i->target || contains(f, i->target) ||
-		    !code_function_range(c, i->target, &r) || r.end - r.begin > 64 * 1024)
+		    *code_callee(c, i) || !code_function_range(c, i->target, &r) || r.end - r.begin > 64 * 1024)
 			continue;
 		tries--;
 		if (i->target == r.begin && !jumps_back(c, r, f->range[0]))
@@ -202,14 +202,26 @@ static void add_edge(struct shape *s, size_t from, uint64_t to)
 	}
 }
 
+/* How many entries a table can have: what the index was compared with last. */
+static uint64_t table_entries(const struct function *f, size_t jump)
+{
+	size_t k, e;
+
+	for (k = jump; k-- && jump - k < 48;)
+		for (e = f->insn.at[k].effect; e < f->insn.at[k].effect + f->insn.at[k].n_effect; e++)
+			if (f->effect.at[e].op == E_COMPARE && f->effect.at[e].b.kind == O_IMM &&
+			    f->effect.at[e].b.value > 0 && f->effect.at[e].b.value < TABLE_MOST)
+				return (uint64_t)f->effect.at[e].b.value + 1;
+	return TABLE_MOST;
+}
+
 /* Entries of WIDTH bytes, SCALE times each from BASE, as long as they lead to
- * instructions of this function.  What lies behind the table may do so as well;
- * then there are predecessors too many, which is harmless. */
+ * instructions of this function. */
 static bool read_offsets(struct shape *s, size_t jump, uint64_t table, uint64_t base, unsigned width, int scale)
 {
-	unsigned k;
+	uint64_t k, most = table_entries(s->f, jump);
 
-	for (k = 0; k < TABLE_MOST; k++) {
+	for (k = 0; k < most; k++) {
 		uint64_t word = 0, to;
 
 		if (!code_read(s->c, table + k * width, &word, width))
@@ -227,10 +239,9 @@ static bool read_offsets(struct shape *s, size_t jump, uint64_t table, uint64_t 
 
 static bool read_addresses(struct shape *s, size_t jump, uint64_t table)
 {
-	unsigned k;
-	uint64_t to;
+	uint64_t k, to, most = table_entries(s->f, jump);
 
-	for (k = 0; k < TABLE_MOST; k++) {
+	for (k = 0; k < most; k++) {
 		if (!code_pointer_at(s->c, table + k * 8, &to) || !contains(s->f, to) || code_insn_at(s->f, to) < 0)
 			break;
 		add_edge(s, jump, to);
@@ -248,9 +259,10 @@ static bool is_absolute(const struct operand *x, enum operand_kind kind)
 static bool follow_table(struct shape *s, size_t jump)
 {
 	const struct function *f = s->f;
-	uint64_t known[REGS] = {0}, address[16];
+	struct { uint64_t at; bool is; } known[REGS] = {{0}};
+	uint64_t address[16];
 	size_t k, e, n = 0, i, from = jump > 48 ? jump - 48 : 0;
-	unsigned width = 4;
+	unsigned width = 4, scale = 1;
 	bool done = false;
 
 	if (is_absolute(&f->insn.at[jump].through, O_MEM))
@@ -259,6 +271,7 @@ static bool follow_table(struct shape *s, size_t jump)
 		for (e = f->insn.at[k].effect; e < f->insn.at[k].effect + f->insn.at[k].n_effect; e++) {
 			const struct effect *x = &f->effect.at[e];
 			uint64_t value = 0;
+			bool is = true;
 
 			if (x->to.kind != O_REG || x->to.reg >= REGS)
 				continue;
@@ -266,13 +279,18 @@ static bool follow_table(struct shape *s, size_t jump)
 				value = (uint64_t)x->a.value;
 			else if (x->op == E_MOVE && x->a.kind == O_IMM && s->c->arm)
 				value = (uint64_t)x->a.value;
-			else if (x->op == E_ADD && x->a.kind == O_REG && x->a.reg < REGS && known[x->a.reg] &&
+			else if (x->op == E_ADD && x->a.kind == O_REG && x->a.reg < REGS && known[x->a.reg].is &&
 				 x->b.kind == O_IMM)
-				value = known[x->a.reg] + (uint64_t)x->b.value;
-			else if (x->a.kind == O_MEM && x->a.index != REG_NONE)
+				value = known[x->a.reg].at + (uint64_t)x->b.value;
+			else
+				is = false;
+			if (x->a.kind == O_MEM && x->a.index != REG_NONE)
 				width = x->a.size;
-			known[x->to.reg] = value;
-			if (value && code_segment(s->c, value))
+			if (x->a.kind == O_ADDR && x->a.index != REG_NONE)
+				scale = 1u << (x->a.shift & 7);
+			known[x->to.reg].at = value;
+			known[x->to.reg].is = is;
+			if (is && code_segment(s->c, value))
 				address[n++ % 16] = value;
 			if (x->op == E_MOVE && is_absolute(&x->a, O_MEM) && x->a.index != REG_NONE)
 				done |= read_addresses(s, jump, (uint64_t)x->a.value);
@@ -280,7 +298,7 @@ static bool follow_table(struct shape *s, size_t jump)
 	for (k = n > 16 ? 16 : n; k-- && !done;)
 		for (i = n > 16 ? 16 : n; s->c->arm && i-- && !done;)
 			if (contains(f, address[i]) && width <= 4 && k != i)
-				done = read_offsets(s, jump, address[k], address[i], width, 4);
+				done = read_offsets(s, jump, address[k], address[i], width, (int)scale);
 	for (k = n > 16 ? 16 : n; k-- && !done;)
 		done = read_offsets(s, jump, address[k], address[k], 4, 1) || read_addresses(s, jump, address[k]);
 	return done;
@@ -302,6 +320,30 @@ static bool falls_through(struct code *c, const struct function *f, size_t i)
 	return x->flow != F_CALL || !code_never_returns(code_callee(c, x));
 }
 
+static bool does_nothing(const struct insn *i)
+{
+	return !i->n_effect && i->flow == F_NEXT && !i->junk && !i->landing;
+}
+
+/* Without an unwind table functions have to be found: behind padding, at marks
+ * of the compiler, where something is called. */
+static void find_entries(struct shape *s)
+{
+	const struct function *f = s->f;
+	bool padding = true;
+	size_t i;
+	long k;
+
+	for (i = 0; i < f->insn.n; i++) {
+		const struct insn *x = &f->insn.at[i];
+
+		s->leader[i] |= x->landing || (padding && !does_nothing(x));
+		padding = (padding && does_nothing(x)) || x->flow == F_END || x->flow == F_JUMP;
+		if (x->flow == F_CALL && x->target && (k = code_insn_at(f, x->target)) >= 0)
+			s->leader[k] = s->called[k] = true;
+	}
+}
+
 static void find_edges(struct shape *s)
 {
 	const struct function *f = s->f;
@@ -320,7 +362,8 @@ static void find_edges(struct shape *s)
 			continue;
 		if (x->target)
 			add_edge(s, i, x->target);
-		else if (!is_slot(s->c, &x->through) && !follow_table(s, i))
+		else if (!is_slot(s->c, &x->through) && !follow_table(s, i) &&
+			 !(s->c->arm && (x->through.reg == 16 || x->through.reg == 17))) /* the PLT's own */
 			vec_push(&s->lost, (uint32_t)i);
 	}
 }
@@ -354,7 +397,9 @@ static void make_blocks(struct shape *s)
 
 	for (i = 0; i < f->insn.n; i++) {
 		if (s->leader[i])
-			vec_push(&f->block, ((struct block){.first = (uint32_t)i}));
+			vec_push(&f->block, ((struct block){
+				.first = (uint32_t)i,
+				.entry = s->called[i] || (f->bounded && f->insn.at[i].at == f->range[0].begin)}));
 		f->insn.at[i].block = (uint32_t)f->block.n - 1;
 		f->block.at[f->block.n - 1].n++;
 		note_writes(s->c, f, &f->block.at[f->block.n - 1], &f->insn.at[i]);
@@ -378,7 +423,7 @@ static bool is_padding(const struct function *f, const struct block *b, bool ent
 	if (entered || !b->first)
 		return false;
 	for (k = b->first; k < b->first + b->n; k++)
-		if (f->insn.at[k].n_effect || f->insn.at[k].flow != F_NEXT || f->insn.at[k].junk)
+		if (!does_nothing(&f->insn.at[k]))
 			return false;
 	return true;
 }
@@ -494,7 +539,7 @@ static void find_frames(struct code *c, struct function *f)
 			const struct block *x = &f->block.at[b];
 			int32_t sp, fp;
 
-			if (f->insn.at[x->first].at == f->range[0].begin || (!f->bounded && !x->n_pred))
+			if (x->entry || (!f->bounded && !x->n_pred))
 				enter(in, b, 0, NOT_KNOWN, &again);
 			else if (!x->n_pred)
 				enter(in, b, NOT_KNOWN, NOT_KNOWN, &again);
@@ -526,6 +571,10 @@ static void shape_function(struct code *c, struct function *f)
 
 	s.leader = xmalloc((f->insn.n + 1) * sizeof(*s.leader));
 	memset(s.leader, 0, (f->insn.n + 1) * sizeof(*s.leader));
+	s.called = xmalloc((f->insn.n + 1) * sizeof(*s.called));
+	memset(s.called, 0, (f->insn.n + 1) * sizeof(*s.called));
+	if (!f->bounded)
+		find_entries(&s);
 	find_edges(&s);
 	make_blocks(&s);
 	link_blocks(&s);
@@ -534,6 +583,7 @@ static void shape_function(struct code *c, struct function *f)
 	for (k = 0; k < s.lost.n; k++)
 		f->opaque |= f->insn.at[s.lost.at[k]].sp != 0;
 	free(s.leader);
+	free(s.called);
 	vec_free(&s.edge);
 	vec_free(&s.lost);
 }

@@ -17,9 +17,10 @@ void code_note(struct code *c, const char *note)
 
 bool code_read(struct code *c, uint64_t vaddr, void *to, size_t n)
 {
-	uint64_t at = elf_offset_of(c->o, vaddr, n);
+	const struct elf_segment *s = code_segment(c, vaddr);
 
-	return at && reader_at(c->r, at, to, n);
+	/* Offset zero is an offset like any other here: code may begin there. */
+	return s && n <= s->filesz - (vaddr - s->vaddr) && reader_at(c->r, s->offset + (vaddr - s->vaddr), to, n);
 }
 
 const struct elf_segment *code_segment(const struct code *c, uint64_t vaddr)

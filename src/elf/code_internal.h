@@ -74,6 +74,7 @@ struct insn {
 	uint8_t size, n_effect, flow;
 	bool inclusive;  /* a branch on <= or > */
 	bool junk;       /* not decoded: nothing is known after it */
+	bool landing;    /* marks a place that indirect branches may go to */
 };
 
 struct block {
@@ -81,6 +82,7 @@ struct block {
 	uint32_t pred, n_pred;  /* in function.pred */
 	uint64_t writes[2];     /* registers */
 	bool stores, calls, junk;
+	bool entry;             /* is called from somewhere */
 	uint32_t stamp;         /* of the last walk that came by */
 };
 
@@ -252,6 +254,7 @@ struct values {
 	bool unknown;      /* and others */
 	uint64_t multiple; /* those are multiples of this; 0 = no others */
 	uint64_t stride;   /* each number is the first of a row with this distance; 0 = no rows */
+	uint32_t source;   /* the effect that steps along the rows, plus one; 0 = several */
 	uint64_t cycle;    /* and itself, while it is being found out: a bit for each depth */
 };
 

@@ -61,6 +61,32 @@ static bool frame_offset(const struct trace *t, uint32_t i, const struct operand
 	return base != NOT_KNOWN;
 }
 
+/* The same through a register that was set to a frame address in this block. */
+static bool alias_offset(const struct trace *t, uint32_t i, const struct operand *x, int64_t *out)
+{
+	const struct function *f = t->f;
+	uint32_t first = f->block.at[f->insn.at[i].block].first, k, e;
+
+	for (k = i; k-- > first && i - k < 128;) {
+		const struct insn *in = &f->insn.at[k];
+
+		if (in->junk || (in->flow == F_CALL && code_clobbered_by_call(t->c, x->reg)))
+			return false;
+		for (e = in->effect; e < in->effect + in->n_effect; e++) {
+			const struct effect *y = &f->effect.at[e];
+
+			if (y->to.kind != O_REG || y->to.reg != x->reg)
+				continue;
+			if ((y->a.kind != O_REG && y->a.kind != O_ADDR) || y->a.index != REG_NONE ||
+			    !frame_offset(t, k, &y->a, out))
+				return false;
+			*out += x->value + (y->op == E_ADD && y->b.kind == O_IMM ? y->b.value : 0);
+			return y->op == E_MOVE || (y->op == E_ADD && y->b.kind == O_IMM);
+		}
+	}
+	return false;
+}
+
 static bool reads_register(const struct operand *x, uint8_t reg)
 {
 	return x->kind == O_REG && x->reg == reg;
@@ -166,7 +192,7 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 
 	if (to->reg == REG_NONE || to->reg == REG_OPAQUE)
 		return 0;
-	if (!frame_offset(t, i, to, &offset))
+	if (!frame_offset(t, i, to, &offset) && !alias_offset(t, i, to, &offset))
 		return is_addressed(t, p->offset, false) ? 3 : 0;
 	if (to->index != REG_NONE) /* an array that is filled by index */
 		return p->offset >= offset && p->offset < offset + 4096 ? 3 : 0;
@@ -229,13 +255,11 @@ static void reach(struct trace *t, uint32_t i, const struct place *p, struct rea
 		while (!stop && k-- > x->first)
 			stop = meets(t, k, p, out);
 		if (!stop) {
-			bool entry = f->bounded && f->insn.at[x->first].at == f->range[0].begin;
-
 			if (f->opaque)
 				out->unknown = true;
 			if (!x->n_pred && !f->bounded && !x->first)
 				out->unknown = true;
-			else if (!x->n_pred || entry)
+			else if (!x->n_pred || x->entry)
 				vec_push(&out->entry, x->first);
 			for (n = 0; n < x->n_pred; n++)
 				vec_push(&todo, f->pred.at[x->pred + n]);
@@ -259,38 +283,67 @@ static void reach(struct trace *t, uint32_t i, const struct place *p, struct rea
 
 /* ---- memory */
 
-/* Rows of pointers: how many entries the loop around instruction I looks at, 0 =
- * cannot be told.  A comparison of something that goes on by a constant with a
- * constant, the one after the load that is nearest to it, is taken for the test
- * of the loop. */
-static uint64_t compared_count(struct trace *t, uint32_t at, const struct effect *e, bool after, uint64_t base,
+/* Is there a way to the block of instruction AT that does not pass instruction I? */
+static bool is_avoidable(struct trace *t, uint32_t at, uint32_t i)
+{
+	struct function *f = t->f;
+	VEC(uint32_t) todo = {0};
+	uint32_t stamp = ++f->stamp, b = f->insn.at[at].block, avoid = f->insn.at[i].block, k;
+	bool found = false;
+
+	if (b == avoid)
+		return at < i;
+	vec_push(&todo, b);
+	while (todo.n && !found) {
+		b = todo.at[--todo.n];
+		if (b == avoid || f->block.at[b].stamp == stamp)
+			continue;
+		f->block.at[b].stamp = stamp;
+		found = !f->block.at[b].n_pred;
+		for (k = 0; k < f->block.at[b].n_pred; k++)
+			vec_push(&todo, f->pred.at[f->block.at[b].pred + k]);
+	}
+	vec_free(&todo);
+	return found;
+}
+
+static bool is_inclusive(const struct function *f, uint32_t at)
+{
+	const struct block *b = &f->block.at[f->insn.at[at].block];
+	uint32_t k;
+
+	for (k = at + 1; k < b->first + b->n; k++)
+		if (f->insn.at[k].inclusive)
+			return true;
+	return false;
+}
+
+/* Rows: how many entries the loop around instruction I looks at, 0 = cannot be
+ * told.  A comparison of something that goes on by a constant with a constant is
+ * taken for the test of the loop.  What is compared before it has gone on is one
+ * behind. */
+static uint64_t compared_count(struct trace *t, uint32_t at, const struct effect *e, uint32_t i, uint64_t base,
 			       uint64_t stride)
 {
 	struct values a = {0}, b = {0};
-	const struct insn *in = &t->f->insn.at[at];
-	const struct block *block = &t->f->block.at[in->block];
 	uint64_t count = 0, first, k;
-	bool sees_first;
 
 	trace_operand(t, at, &e->a, &a);
 	trace_operand(t, at, &e->b, &b);
 	if (a.stride && !a.unknown && !a.cycle && a.v.n && b.v.n == 1 && !b.stride && !b.unknown && !b.cycle &&
 	    a.v.at[0].kind == b.v.at[0].kind && (b.v.at[0].kind == V_NUMBER || b.v.at[0].kind == V_STACK)) {
+		bool behind = a.v.n > 1 && !is_avoidable(t, at, i), pointer;
+		uint64_t distance, step;
+
 		for (first = a.v.at[0].n, k = 1; k < a.v.n; k++)
 			first = (int64_t)a.v.at[k].n < (int64_t)first ? a.v.at[k].n : first;
-		sees_first = a.v.n > 1;
-		if (!sees_first)
+		if (a.v.n == 1)
 			first -= a.stride;
-		if (first - base + stride < 2 * stride || stride % a.stride == 0) {
-			bool pointer = first - base + stride < 2 * stride && first > 4096;
-			uint64_t distance = b.v.at[0].n - (pointer ? base : first), step = pointer ? stride : a.stride;
-
-			count = distance < TABLE_MOST * stride ? (distance + step - 1) / step : 0;
-			if (at + 1 < t->f->insn.n && t->f->insn.at[block->first + block->n - 1].inclusive)
-				count++;
-			else if (sees_first && after && block->n_pred == 1)
-				count++; /* tested before it goes on: the constant is the last one */
-		}
+		pointer = first - base + stride < 2 * stride && (first > 4096 || b.v.at[0].kind == V_STACK);
+		step = pointer ? stride : a.stride;
+		distance = b.v.at[0].n - (pointer ? base : first);
+		if ((pointer || stride % a.stride == 0) && distance < TABLE_MOST * step)
+			count = (distance + step - 1) / step + behind + is_inclusive(t->f, at);
 	}
 	values_free(&a);
 	values_free(&b);
@@ -315,7 +368,7 @@ static uint64_t row_count(struct trace *t, uint32_t i, uint64_t base, uint64_t s
 			in = &t->f->insn.at[side ? i - k : i + k];
 			for (e = in->effect; e < in->effect + in->n_effect && !count; e++)
 				if (t->f->effect.at[e].op == E_COMPARE)
-					count = compared_count(t, side ? i - k : i + k, &t->f->effect.at[e], !side, base, stride);
+					count = compared_count(t, side ? i - k : i + k, &t->f->effect.at[e], i, base, stride);
 		}
 	t->bounding = false;
 	return count;
@@ -335,6 +388,22 @@ static uint64_t next_reference(struct code *c, uint64_t base, uint64_t stride)
 				count = f.ref.at[k].id;
 	code_references_free(&f);
 	return count;
+}
+
+/* A table of 32-bit distances, from the table itself when there is no bound to
+ * go by. */
+static void load_offset_row(struct trace *t, uint32_t i, uint64_t base, uint64_t stride, struct values *out)
+{
+	uint64_t count = row_count(t, i, base, stride), k, word;
+
+	for (k = 0; k < (count ? count : TABLE_MOST) && !t->bounding; k++) {
+		if (!code_constant_at(t->c, base + k * stride, 4, &word) ||
+		    (!count && !code_string_at(t->c, base + (uint64_t)(int64_t)(int32_t)word)))
+			break;
+		values_add(out, V_NUMBER, word, 0);
+	}
+	if (!k || k < count)
+		values_add_unknown(out, 1);
 }
 
 static void load_row(struct trace *t, uint32_t i, uint64_t base, uint64_t stride, struct values *out)
@@ -381,7 +450,7 @@ static void load_stack_row(struct trace *t, uint32_t i, int64_t base, uint64_t s
 		bool good;
 
 		trace_place(t, i, &p, &one);
-		good = one.v.n && !one.unknown && !one.cycle && one.v.at[0].kind == V_NUMBER;
+		good = one.v.n && !one.cycle && one.v.at[0].kind == V_NUMBER;
 		if (good && (one.v.at[0].n || count))
 			values_merge(out, &one);
 		values_free(&one);
@@ -446,6 +515,19 @@ static void trace_address(struct trace *t, uint32_t i, const struct operand *x, 
 	values_free(&factor);
 }
 
+/* Of the places where a row begins and those that it goes on to, the first. */
+static bool is_first_of_row(const struct values *address, size_t k)
+{
+	size_t i;
+
+	for (i = 0; address->stride && i < address->v.n; i++)
+		if (address->v.at[i].kind == address->v.at[k].kind && address->v.at[i].n < address->v.at[k].n &&
+		    (address->v.at[k].n - address->v.at[i].n) % address->stride == 0 &&
+		    address->v.at[k].n - address->v.at[i].n < TABLE_MOST * address->stride)
+			return false;
+	return true;
+}
+
 static void trace_load(struct trace *t, uint32_t i, const struct operand *x, struct values *out)
 {
 	struct values address = {0};
@@ -458,8 +540,13 @@ static void trace_load(struct trace *t, uint32_t i, const struct operand *x, str
 		const struct value *v = &address.v.at[k];
 		struct place p = {.stack = true, .size = x->size, .offset = (int64_t)v->n};
 
-		if ((v->kind != V_NUMBER && v->kind != V_STACK) || (address.stride && (address.stride % 8 || x->size != 8)))
+		if (!is_first_of_row(&address, k))
+			continue;
+		if ((v->kind != V_NUMBER && v->kind != V_STACK) || (address.stride && (address.stride % x->size || x->size < 4)) ||
+		    (address.stride && x->size == 4 && v->kind != V_NUMBER))
 			values_add_unknown(out, 1);
+		else if (address.stride && x->size == 4)
+			load_offset_row(t, i, v->n, address.stride, out);
 		else if (address.stride && v->kind == V_NUMBER)
 			load_row(t, i, v->n, address.stride, out);
 		else if (address.stride)
@@ -508,6 +595,8 @@ static void trace_effect(struct trace *t, uint32_t i, uint32_t effect, struct va
 		trace_operand(t, i, &e->a, &a);
 		trace_operand(t, i, &e->b, &b);
 		values_combine((enum effect_op)e->op, &a, &b, out);
+		if (out->stride && !a.stride && !b.stride)
+			out->source = effect + 1;
 	}
 	if (e->to.size < 8)
 		values_resize(out, e->to.size, false);
@@ -535,7 +624,8 @@ static void trace_store(struct trace *t, const struct definition *d, const struc
 			values_add_unknown(out, 1);
 		return;
 	}
-	frame_offset(t, d->insn, to, &offset);
+	if (!frame_offset(t, d->insn, to, &offset) && !alias_offset(t, d->insn, to, &offset))
+		return;
 	trace_effect(t, d->insn, d->effect, &stored);
 	from = (uint64_t)(p->offset - offset);
 	for (k = 0; k < stored.v.n; k++) {
@@ -551,8 +641,10 @@ static void trace_store(struct trace *t, const struct definition *d, const struc
 	if (stored.unknown)
 		values_add_unknown(out, stored.multiple);
 	out->cycle |= stored.cycle;
-	if (stored.stride && !from)
+	if (stored.stride && !from) {
 		out->stride = stored.stride;
+		out->source = stored.source;
+	}
 	values_free(&stored);
 	if (p->size < 8)
 		values_resize(out, p->size, false);

@@ -48,6 +48,8 @@ void values_merge(struct values *s, const struct values *other)
 		values_add(s, other->v.at[i].kind, other->v.at[i].n, other->v.at[i].reg);
 	if (other->unknown)
 		values_add_unknown(s, other->multiple);
+	if (other->stride)
+		s->source = !s->stride || s->source == other->source ? other->source : 0;
 	s->stride = divisor(s->stride, other->stride);
 	s->cycle |= other->cycle;
 }
@@ -118,6 +120,25 @@ static void scale(const struct values *a, uint64_t by, struct values *out)
 	if (a->cycle)
 		values_add_unknown(out, 1);
 	out->stride = divisor(out->stride, a->stride * by);
+	out->source = a->source;
+}
+
+/* Two rows that are stepped along by one and the same instruction, as i + 2 * i,
+ * are one with the sum of the distances; others have only a divisor in common. */
+static void combine_strides(enum effect_op op, const struct values *a, const struct values *b, struct values *out)
+{
+	bool same = a->stride && b->stride && a->source && a->source == b->source && !out->stride;
+
+	if (same && op == E_ADD)
+		out->stride = a->stride + b->stride;
+	else if (same && op == E_SUB && a->stride > b->stride)
+		out->stride = a->stride - b->stride;
+	else
+		out->stride = divisor(out->stride, divisor(a->stride, b->stride));
+	out->source = same || !b->stride ? a->source : a->stride ? 0 : b->source;
+	/* What is taken away goes the other way. */
+	if (b->stride && op == E_SUB && !(same && a->stride > b->stride))
+		values_add_unknown(out, 1);
 }
 
 void values_combine(enum effect_op op, const struct values *a, const struct values *b, struct values *out)
@@ -144,6 +165,9 @@ void values_combine(enum effect_op op, const struct values *a, const struct valu
 		for (k = 0; k < b->v.n; k++) {
 			struct value result;
 
+			/* of one row, each with its own and not with the others */
+			if (a->stride && b->stride && a->source && a->source == b->source && a->v.n == b->v.n && i != k)
+				continue;
 			if (apply(op, &a->v.at[i], &b->v.at[k], &result))
 				values_add(out, result.kind, result.n, 0);
 			else
@@ -151,10 +175,7 @@ void values_combine(enum effect_op op, const struct values *a, const struct valu
 		}
 	if (a->unknown || b->unknown)
 		values_add_unknown(out, a->unknown && b->unknown && op == E_ADD ? divisor(a->multiple, b->multiple) : 1);
-	/* A row that something is taken from goes the other way round. */
-	if (b->stride && op == E_SUB)
-		values_add_unknown(out, 1);
-	out->stride = divisor(out->stride, divisor(a->stride, b->stride));
+	combine_strides(op, a, b, out);
 }
 
 void values_resize(struct values *s, unsigned size, bool is_signed)

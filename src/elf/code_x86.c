@@ -117,7 +117,7 @@ static void lower_binary(struct code *c, struct lower *l, enum effect_op op)
 {
 	struct operand a = operand_of(l, 0), b = operand_of(l, 1);
 
-	if (a.kind == O_REG && a.size >= 4)
+	if ((a.kind == O_REG || a.kind == O_MEM) && a.size >= 4)
 		effect(l, op, a, a, b);
 	else
 		lower_other(c, l);
@@ -233,7 +233,7 @@ static void lower_arithmetic(struct code *c, struct lower *l)
 			lower_other(c, l);
 		break;
 	case X86_INS_INC: case X86_INS_DEC:
-		if (a.kind == O_REG && a.size >= 4)
+		if ((a.kind == O_REG || a.kind == O_MEM) && a.size >= 4)
 			effect(l, l->in->id == X86_INS_INC ? E_ADD : E_SUB, a, a, one);
 		else
 			lower_other(c, l);
@@ -297,6 +297,13 @@ static void lower(struct code *c, struct lower *l, struct insn *i)
 	if (lower_flow(l, i))
 		return;
 	switch (l->in->id) {
+	case X86_INS_ENDBR64:
+		i->landing = true;
+		break;
+	case X86_INS_SETA: case X86_INS_SETBE: case X86_INS_SETG: case X86_INS_SETLE:
+		i->inclusive = true;
+		lower_other(c, l);
+		break;
 	case X86_INS_MOV: case X86_INS_MOVABS: case X86_INS_MOVZX: case X86_INS_MOVSX: case X86_INS_MOVSXD:
 	case X86_INS_LEA:
 		lower_move(c, l);

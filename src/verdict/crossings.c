@@ -287,11 +287,12 @@ static void report_crossings(struct run *r)
 		enum crossing_kind kind;
 		const char *one;
 	} handle[] = {{CROSS_ID, "a unique id"}, {CROSS_COMM, "a communicator"}, {CROSS_MEMORY, "memory"}};
-	char *text = xstrdup(""), *more;
+	char *text, *more;
 	size_t i, k, n = count(r, CROSS_SELF_CALL), m = count(r, CROSS_DATA);
 
 	if (!r->crossings.n)
 		return;
+	text = xstrdup("");
 	if (n) {
 		free(text);
 		text = xprintf("copy %u (%s) calls %zu of its own functions in another copy: %s",

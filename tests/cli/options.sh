@@ -9,7 +9,7 @@ options() {
 		grep -vxE -- '--(help|version)' | sort -u
 }
 
-helped=$({ "$NCCLWHICH" --help; for c in check tree explain opens rules; do "$NCCLWHICH" $c --help; done; } | options)
+helped=$({ "$NCCLWHICH" --help; for c in check tree explain opens confirm rules; do "$NCCLWHICH" $c --help; done; } | options)
 manual=$(sed 's/\\-/-/g' "$srcdir"/doc/ncclwhich*.1 | options)
 
 for o in $helped; do

@@ -1,4 +1,5 @@
-/* Everything that is read out of one file: object, symbols, relocations, identity, texts. */
+/* Everything that is read out of one file: object, symbols, relocations, identity, texts, notes, calls. */
+#include "elf/code.h"
 #include "elf/library.h"
 #include "elf/note.h"
 #include "elf/scan.h"
@@ -70,7 +71,23 @@ static void read_notes(struct reader *r, const struct elf_object *o, struct name
 	}
 }
 
-static void read_tables(struct reader *r, const struct elf_object *o, struct arena *arena)
+static void read_code(struct reader *r, const struct elf_object *o, const struct elf_symbols *s, struct names *names,
+		      struct arena *arena)
+{
+	struct elf_opens opens;
+	size_t i;
+
+	elf_code_opens(r, o, s, names, arena, &opens);
+	touch(opens.note);
+	for (i = 0; i < opens.n; i++) {
+		touch(opens.at[i].function);
+		touch(opens.at[i].name);
+		touch(opens.at[i].in);
+		touch(opens.at[i].via_in);
+	}
+}
+
+static void read_tables(struct reader *r, const struct elf_object *o, struct names *names, struct arena *arena)
 {
 	static const char *const needles[] = {"nccl", "NCCL version ", "lib.so", "\x50\xed"};
 	struct elf_relocations relocations;
@@ -82,6 +99,7 @@ static void read_tables(struct reader *r, const struct elf_object *o, struct are
 		for (i = 0; i < symbols.n; i++)
 			touch(elf_symbol_name(&symbols, i));
 		touched += elf_stored_constant(r, o, &symbols, "ncclGetVersion");
+		read_code(r, o, &symbols, names, arena);
 		elf_symbols_free(&symbols);
 	}
 	if (elf_relocations_read(r, o, &relocations) == 0) {
@@ -107,10 +125,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	reader_open(&r, fd, size);
 	o = elf_object_read(&r, &names, &arena);
 	touch_object(o);
-	if (!o->fault)
-		read_tables(&r, o, &arena);
-	if (!o->fault)
+	if (!o->fault) {
+		read_tables(&r, o, &names, &arena);
 		read_notes(&r, o, &names, &arena);
+	}
 	names_free(&names);
 	arena_free(&arena);
 	return 0;

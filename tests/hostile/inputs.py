@@ -527,6 +527,9 @@ def names():
         loaded = "/opt/%s/%s" % (name.replace(" ", "").replace(":", ""), NAME)
         yield Case("path of a loaded object with " + what, {**base(), loaded: bytes(good("library"))},
                    options=["--preload", loaded])
+        yield Case("target of a dangling link with " + what,
+                   {**base(), "/opt/bad/" + NAME: ("link", "/none/" + name)},
+                   options=["--library-path", "/opt/bad:/opt/good"])
         yield Case("engine that is missing with " + what, base(), engine="/bin/none" + name, refused="No such")
 
 
