@@ -31,7 +31,9 @@ static void explain_lookup(struct text *t, const struct lookup *l)
 	text_name(t, l->request);
 	fputc('\n', t->stream);
 	if (l->match == MATCH_NAME || l->match == MATCH_SONAME) {
-		fprintf(t->stream, "  no search: %s is loaded and %s\n", l->object->path,
+		fputs("  no search: ", t->stream);
+		text_name(t, l->object->path);
+		fprintf(t->stream, " is loaded and %s\n",
 			l->match == MATCH_NAME ? "was asked for by this name, or lies at it" : "has this SONAME");
 	} else if (strchr(l->request, '/')) {
 		fputs("  a name with a slash is opened as it is: no directory is searched\n", t->stream);

@@ -135,6 +135,13 @@ static struct question question_at(const struct opens *o, uint64_t where, uint32
 
 /* ---- calls */
 
+static bool is_same_callee(const struct opens *o, const struct value *x, const struct value *y)
+{
+	if (x->kind != y->kind)
+		return false;
+	return x->kind == V_FUNCTION ? o->opener[x->n] == o->opener[y->n] : x->n == y->n;
+}
+
 /* A function that loads the address of another one: which of its calls go there?
  * Answers Q for each; false if there are none. */
 static bool answer_register_calls(struct opens *o, struct function *f, const struct value *callee, struct question q)
@@ -151,7 +158,7 @@ static bool answer_register_calls(struct opens *o, struct function *f, const str
 			continue;
 		code_trace(&o->c, f, i, x, &v);
 		for (k = 0; k < v.v.n; k++)
-			if (v.v.at[k].kind == callee->kind && v.v.at[k].n == callee->n) {
+			if (is_same_callee(o, callee, &v.v.at[k])) {
 				if (!q.level)
 					q.where = f->insn.at[i].at;
 				else if (q.level == 1)
@@ -202,15 +209,12 @@ static void follow_load(struct opens *o, const struct code_references *f, size_t
 {
 	struct function *g = code_function(&o->c, f->ref.at[i].at);
 	struct value callee = {.kind = V_FUNCTION, .n = f->ref.at[i].id};
-	size_t k;
+	uint8_t bit = (uint8_t)(1u << o->opener[f->ref.at[i].id]);
 
-	/* Once a function and symbol. */
-	for (k = i; g && k-- && i - k < 64;)
-		if (f->ref.at[k].kind == REF_LOAD && f->ref.at[k].id == f->ref.at[i].id &&
-		    code_function(&o->c, f->ref.at[k].at) == g)
-			return;
-	if (!is_reference(o, &f->ref.at[i]))
+	if ((g && (g->answered & bit)) || !is_reference(o, &f->ref.at[i]))
 		return;
+	if (g)
+		g->answered |= bit;
 	if (!g || !answer_register_calls(o, g, &callee, question_at(o, 0, f->ref.at[i].id)))
 		emit_taken(o, f->ref.at[i].at, f->ref.at[i].id);
 }
@@ -301,7 +305,7 @@ static int by_entry(const void *a, const void *b)
 static size_t list_wrappers(struct opens *o, const struct question *q, size_t n, struct wrapper *w,
 			    struct code_references *f)
 {
-	size_t i, k, count = 0;
+	size_t i, count = 0;
 	struct wrapper key = {0}, *found;
 
 	for (i = 0; i < n; i++)
@@ -310,18 +314,25 @@ static size_t list_wrappers(struct opens *o, const struct question *q, size_t n,
 	for (i = 0; i < n; i++)
 		if (!count || w[count - 1].entry != w[i].entry)
 			w[count++] = w[i];
-	for (i = 0; i < count; i++) {
-		w[i].open = code_is_pointed_at(&o->c, w[i].entry);
+	for (i = 0; i < count; i++)
 		vec_push(&f->target, ((struct code_target){w[i].entry, (uint32_t)i, false}));
+	code_read_pointers(&o->c);
+	for (i = 0; i < o->c.pointer.n; i++) {
+		key.entry = o->c.pointer.at[i].value;
+		if (!code_slot_symbol(&o->c, o->c.pointer.at[i].at) &&
+		    (found = bsearch(&key, w, count, sizeof(key), by_entry)))
+			found->open = true;
 	}
 	for (i = 1; i < o->c.s->n; i++) {
 		key.entry = o->c.s->symbol[i].st_value;
-		if (!elf_symbol_defined(o->c.s, i) || !(found = bsearch(&key, w, count, sizeof(key), by_entry)))
-			continue;
-		found->open = true;
-		for (k = 0; k < o->c.slot.n; k++)
-			if (o->c.slot.at[k].symbol == i)
-				vec_push(&f->target, ((struct code_target){o->c.slot.at[k].at, (uint32_t)(found - w), true}));
+		if (elf_symbol_defined(o->c.s, i) && (found = bsearch(&key, w, count, sizeof(key), by_entry)))
+			found->open = true;
+	}
+	for (i = 0; i < o->c.slot.n && f->target.n < SITES_MOST; i++) {
+		key.entry = o->c.s->symbol[o->c.slot.at[i].symbol].st_value;
+		if (elf_symbol_defined(o->c.s, o->c.slot.at[i].symbol) &&
+		    (found = bsearch(&key, w, count, sizeof(key), by_entry)))
+			vec_push(&f->target, ((struct code_target){o->c.slot.at[i].at, (uint32_t)(found - w), true}));
 	}
 	return count;
 }
@@ -377,7 +388,9 @@ static void ask_level(struct opens *o)
 		if (!mine) /* every entry is there */
 			continue;
 		mine->called = false;
-		for (k = 0; k < f.ref.n; k++)
+		if (o->out.n >= OPENS_MOST || o->c.budget <= 0)
+			mine->open = true;
+		for (k = 0; k < f.ref.n && o->out.n < OPENS_MOST && o->c.budget > 0; k++)
 			if (f.ref.at[k].id == (uint32_t)(mine - w))
 				ask(o, &q.at[i], mine, &f.ref.at[k]);
 		if (mine->open || !mine->called)

@@ -333,7 +333,7 @@ static int scan_span(struct find *s, unsigned char *buffer, struct code_span spa
 	struct code *c = s->c;
 	uint64_t at = 0, begin = 0, length = 0;
 
-	while (at < span.size) {
+	while (at < span.size && c->scanned <= SCANNED_MOST) {
 		uint64_t lead = at - begin < MARGIN ? at - begin : MARGIN, want = lead + CHUNK + MARGIN, have, n, block;
 
 		have = span.size - (at - lead) < want ? span.size - (at - lead) : want;

@@ -177,7 +177,7 @@ int code_image_open(struct code *c, const bool *wanted)
 {
 	const struct elf_object *o = c->o;
 
-	if (read_headers(c) < 0)
+	if (o->n_load > SEGMENTS_MOST || read_headers(c) < 0)
 		return -1;
 	read_unwind_header(c);
 	if (each_relocation(c, o->rela, o->rela_size, take_slot, (void *)wanted) < 0 ||
@@ -246,7 +246,7 @@ static void read_relr(struct code *c)
 	}
 }
 
-static void read_pointers(struct code *c)
+void code_read_pointers(struct code *c)
 {
 	size_t i;
 	bool sorted = true;
@@ -268,7 +268,7 @@ bool code_pointer_at(struct code *c, uint64_t vaddr, uint64_t *value)
 	size_t low = 0, high;
 	uint64_t word;
 
-	read_pointers(c);
+	code_read_pointers(c);
 	for (high = c->pointer.n; low < high;) {
 		size_t mid = low + (high - low) / 2;
 
@@ -287,17 +287,6 @@ bool code_pointer_at(struct code *c, uint64_t vaddr, uint64_t *value)
 		return false;
 	*value = le64toh(word);
 	return true;
-}
-
-bool code_is_pointed_at(struct code *c, uint64_t vaddr)
-{
-	size_t i;
-
-	read_pointers(c);
-	for (i = 0; i < c->pointer.n; i++)
-		if (c->pointer.at[i].value == vaddr)
-			return true;
-	return false;
 }
 
 bool code_constant_at(struct code *c, uint64_t vaddr, unsigned size, uint64_t *value)

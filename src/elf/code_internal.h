@@ -24,8 +24,10 @@ enum {
 	VALUES_MOST = 1024,       /* of one argument */
 	TABLE_MOST = 1024,        /* entries of one table */
 	STRING_MOST = 4096,       /* as PATH_MAX */
-	STEPS_MOST = 400000,      /* of one argument: instructions looked at */
-	BUDGET = 50000000,        /* the same for all of a file */
+	STEPS_MOST = 200000,      /* of one argument: instructions looked at */
+	BUDGET = 10000000,        /* the same for all of a file */
+	AREAS_MOST = 256,         /* addresses in the frame of one function */
+	SEGMENTS_MOST = 64,
 	DEPTH_MOST = 48,          /* of one argument: nested expressions */
 	LEVELS_MOST = 3,          /* wrappers around wrappers */
 	WINDOW_BEFORE = 8192,     /* bytes, where nothing says where a function begins */
@@ -106,7 +108,8 @@ struct function {
 	VEC(struct block) block;
 	VEC(uint32_t) pred;
 	VEC(struct stack_area) area;
-	bool areas_known;
+	bool areas_known, areas_many; /* more than are kept: everything may be addressed */
+	uint8_t answered;             /* per opener: calls through registers have been looked at */
 	uint32_t stamp;
 };
 
@@ -170,8 +173,8 @@ bool code_pointer_at(struct code *c, uint64_t vaddr, uint64_t *value);
 bool code_constant_at(struct code *c, uint64_t vaddr, unsigned size, uint64_t *value);
 /* The printable text at VADDR, interned, or NULL. */
 const char *code_string_at(struct code *c, uint64_t vaddr);
-/* Whether relocated data holds the address VADDR. */
-bool code_is_pointed_at(struct code *c, uint64_t vaddr);
+/* Fills C->pointer. */
+void code_read_pointers(struct code *c);
 /* What the unwind table says of the function around VADDR. */
 bool code_function_range(struct code *c, uint64_t vaddr, struct range *out);
 

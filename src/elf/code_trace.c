@@ -138,7 +138,7 @@ static void find_areas(const struct trace *t)
 	size_t e;
 
 	f->areas_known = true;
-	for (i = 0; i < f->insn.n; i++)
+	for (i = 0; i < f->insn.n && !f->areas_many; i++)
 		for (e = f->insn.at[i].effect; e < f->insn.at[i].effect + f->insn.at[i].n_effect; e++) {
 			const struct effect *x = &f->effect.at[e];
 			int64_t offset;
@@ -149,6 +149,7 @@ static void find_areas(const struct trace *t)
 				continue;
 			if (x->op == E_ADD && x->b.kind == O_IMM)
 				offset += x->b.value;
+			f->areas_many = f->area.n >= AREAS_MOST;
 			vec_push(&f->area, ((struct stack_area){(int32_t)offset, address_escapes(t, i, x->to.reg)}));
 		}
 }
@@ -160,11 +161,11 @@ static bool is_addressed(const struct trace *t, int64_t offset, bool escaping)
 
 	if (!t->f->areas_known)
 		find_areas(t);
-	for (i = 0; i < t->f->area.n; i++)
+	for (i = 0; i < t->f->area.n && !t->f->areas_many; i++)
 		if (t->f->area.at[i].offset <= offset && t->f->area.at[i].offset > offset - 64 &&
 		    (!escaping || t->f->area.at[i].escapes))
 			return true;
-	return false;
+	return t->f->areas_many;
 }
 
 /* Functions that do not write through what they are given. */
@@ -299,7 +300,7 @@ static bool is_avoidable(struct trace *t, uint32_t at, uint32_t i)
 		if (b == avoid || f->block.at[b].stamp == stamp)
 			continue;
 		f->block.at[b].stamp = stamp;
-		found = !f->block.at[b].n_pred;
+		found = !f->block.at[b].n_pred || --t->c->steps < 0;
 		for (k = 0; k < f->block.at[b].n_pred; k++)
 			vec_push(&todo, f->pred.at[f->block.at[b].pred + k]);
 	}
@@ -433,6 +434,7 @@ static void load_row(struct trace *t, uint32_t i, uint64_t base, uint64_t stride
 		if (pointer || !code_read(c, base + k * stride, &word, 8) || word)
 			values_add_unknown(out, 1);
 	}
+	t->c->steps -= (long)k;
 	if (!count && k == 64)
 		values_add_unknown(out, 1); /* it may go on */
 	if (out->v.n == before)
@@ -675,6 +677,7 @@ static void evaluate(struct trace *t, const struct definition *d, const struct p
 	t->active = here.up;
 	/* Round and back without anything added: copies, which add no value. */
 	one.cycle &= ~(1ull << here.depth);
+	t->c->steps -= (long)one.v.n;
 	values_merge(out, &one);
 	values_free(&one);
 }
@@ -758,10 +761,9 @@ const char *code_stack_string(struct code *c, struct function *f, uint32_t i, in
 		*computed |= v.unknown;
 		text[n] = good ? (char)v.v.at[0].n : 1;
 		values_free(&v);
-		if (!text[n])
-			return n ? names_add_n(c->names, text, n) : NULL;
 		if (text[n] < 0x20 || text[n] > 0x7e)
-			return NULL;
+			break;
 	}
-	return NULL;
+	c->budget -= (c->budget < STEPS_MOST ? c->budget : STEPS_MOST) - (c->steps > 0 ? c->steps : 0);
+	return n && n < MOST && !text[n] ? names_add_n(c->names, text, n) : NULL;
 }

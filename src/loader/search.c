@@ -11,6 +11,7 @@ enum { UNKNOWN, NONEXISTING, EXISTING }; /* enum r_dir_status */
  * process, however many lists it is in. */
 struct search_dir {
 	const char *name; /* with its final '/'; "" = the working directory */
+	const struct search_list *last; /* the list it was added to last */
 	unsigned char status[32];
 };
 
@@ -64,11 +65,9 @@ static struct search_dir *directory(struct process *p, const char *name)
 
 static void list_add(struct search_list *list, struct search_dir *dir)
 {
-	size_t i;
-
-	for (i = 0; i < list->n; i++)
-		if (list->dir[i] == dir)
-			return;
+	if (dir->last == list) /* lists are made one after the other */
+		return;
+	dir->last = list;
 	list->dir[list->n++] = dir;
 }
 

@@ -17,7 +17,7 @@ void text_candidate(struct text *t, const struct candidate *c)
 	if (c->taken)
 		fputs("taken", t->stream);
 	else if (c->note && !c->fault)
-		fputs(c->note, t->stream);
+		text_name(t, c->note);
 	else if (c->error)
 		fputs(c->error == ENOENT ? "no such file" : strerror(c->error), t->stream);
 	else if (c->fault)

@@ -207,7 +207,7 @@ json_t *json_context(const struct sequence *s)
 
 char *json_text(json_t *root, bool compact)
 {
-	char *text = json_dumps(root, compact ? JSON_COMPACT : JSON_INDENT(1)), *whole;
+	char *text = json_dumps(root, (compact ? JSON_COMPACT : JSON_INDENT(1)) | JSON_ENSURE_ASCII), *whole;
 
 	json_decref(root);
 	whole = xprintf("%s\n", text);

@@ -22,21 +22,37 @@ char *text_take(struct text *t)
 	return t->data;
 }
 
-static bool is_control(const unsigned char *s)
+/* Bytes of the UTF-8 character at S if it may be printed, else 0: a control
+ * character, or no UTF-8, of which a terminal may make a control character. */
+static size_t printable_at(const unsigned char *s)
 {
-	return *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0);
+	static const unsigned least[] = {0, 0x20, 0xa0, 0x800, 0x10000};
+	size_t n = *s < 0x80 ? 1 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : 4, i;
+	unsigned c = n == 1 ? *s : *s & (0x7fu >> n);
+
+	if ((*s >= 0x7f && *s < 0xc0) || *s >= 0xf8)
+		return 0;
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	return c >= least[n] && c < 0x110000 && (c < 0xd800 || c > 0xdfff) ? n : 0;
 }
 
 void text_name(struct text *t, const char *name)
 {
 	const unsigned char *s = (const unsigned char *)name, *from = s;
+	size_t n;
 
-	for (; *s; s++) {
-		if (!is_control(s))
+	while (*s) {
+		if ((n = printable_at(s))) {
+			s += n;
 			continue;
+		}
 		fwrite(from, 1, (size_t)(s - from), t->stream);
 		fprintf(t->stream, "\\x%02X", *s);
-		from = s + 1;
+		from = ++s;
 	}
 	fwrite(from, 1, (size_t)(s - from), t->stream);
 }

@@ -91,7 +91,7 @@ path=$work/shared:$work/system${cuda:+:$cuda}
     date -u '+%Y-%m-%d %H:%M UTC'
     "$tool" --version
     uname -srm
-    ldd --version | head -n 1
+    ldd --version | sed -n 1p
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || true
     echo "linked $linked, opened $opened; CUDA runtime: ${cuda:-none, the driver is used}"
     (cd "$libraries" && sha256sum libnccl.so.2*)
