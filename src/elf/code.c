@@ -62,7 +62,7 @@ static void answer_flags(struct opens *o, struct function *f, uint32_t i, struct
 		return;
 	q->flag = REG_NONE;
 	code_trace(&o->c, f, i, &x, &v);
-	if (v.v.n == 1 && !v.unknown && !v.stride && !v.cycle) {
+	if (values_single(&v)) {
 		if (v.v.at[0].kind == V_NUMBER)
 			q->flags = (long)(uint32_t)v.v.at[0].n;
 		else if (v.v.at[0].kind == V_ENTRY && v.v.at[0].reg != REG_NONE) {

@@ -111,7 +111,8 @@ static void lower_immediate(struct lower *l)
 		if (!bit_mask(w >> 22 & 1, bits(w, 15, 10), bits(w, 21, 16), &mask) || opc == 2)
 			unknown(l, d);
 		else if (opc != 3 || d != ZR)
-			effect(l, opc == 1 ? E_OR : E_AND, code_reg((uint8_t)d, size), zr(n, size), code_imm((int64_t)mask, 8));
+			effect(l, opc == 1 ? E_OR : E_AND, code_reg((uint8_t)d, size), zr(n, size),
+			       code_imm((int64_t)mask, 8));
 	} else if ((w & 0x1f800000) == 0x12800000) { /* movn, movz, movk */
 		value = (int64_t)((uint64_t)bits(w, 20, 5) << (bits(w, 22, 21) * 16));
 		if (opc == 3 && d != ZR) {
@@ -123,7 +124,8 @@ static void lower_immediate(struct lower *l)
 			set(l, d, size, code_imm(opc == 0 ? ~value : value, 8));
 		}
 	} else if ((w & 0x7f800000) == 0x53000000 && bits(w, 15, 10) + 1 == bits(w, 21, 16)) { /* lsl */
-		effect(l, E_SHIFT, code_reg((uint8_t)d, size), zr(n, size), code_imm((size * 8 - 1) - bits(w, 15, 10), 8));
+		effect(l, E_SHIFT, code_reg((uint8_t)d, size), zr(n, size),
+		       code_imm((size * 8 - 1) - bits(w, 15, 10), 8));
 	} else if ((w & 0x7f800000) == 0x53000000 && !bits(w, 21, 16) && bits(w, 15, 10) == 31) {
 		set(l, d, 8, zr(n, 4));
 	} else if ((w & 0xfffffc00) == 0x93407c00) { /* sxtw */
@@ -186,7 +188,8 @@ static void transfer(struct lower *l, bool load, bool vector, uint32_t t, unsign
 
 	m.size = size > 8 ? 8 : size;
 	if (vector) {
-		struct operand low = code_reg((uint8_t)(ARM_VECTOR_LOW + t), 8), high = code_reg((uint8_t)(ARM_VECTOR_HIGH + t), 8);
+		struct operand low = code_reg((uint8_t)(ARM_VECTOR_LOW + t), 8);
+		struct operand high = code_reg((uint8_t)(ARM_VECTOR_HIGH + t), 8);
 		struct operand next = m, zero = code_imm(0, 8);
 
 		next.value += 8;
@@ -202,8 +205,9 @@ static void transfer(struct lower *l, bool load, bool vector, uint32_t t, unsign
 		effect(l, E_MOVE, m, zr(t, m.size), code_imm(0, 8));
 	} else if (t != ZR) {
 		/* extend: to 4 or 8 bytes with the sign, or 0 */
-		effect(l, extend ? E_SIGN : E_MOVE, code_reg((uint8_t)t, extend == 4 || (!extend && size < 8) ? 4 : 8), m,
-		       code_imm(0, 8));
+		uint8_t width = extend == 4 || (!extend && size < 8) ? 4 : 8;
+
+		effect(l, extend ? E_SIGN : E_MOVE, code_reg((uint8_t)t, width), m, code_imm(0, 8));
 	}
 }
 
@@ -276,7 +280,8 @@ static void lower_memory(struct lower *l)
 		if (vector)
 			transfer(l, true, true, bits(w, 4, 0), bits(w, 31, 30) + 2, 0, m);
 		else if (bits(w, 31, 30) != 3)
-			transfer(l, true, false, bits(w, 4, 0), bits(w, 31, 30) == 1 ? 3 : 2, bits(w, 31, 30) == 2 ? 8 : 0, m);
+			transfer(l, true, false, bits(w, 4, 0), bits(w, 31, 30) == 1 ? 3 : 2,
+				 bits(w, 31, 30) == 2 ? 8 : 0, m);
 	} else if ((w & 0x3a000000) == 0x28000000) {
 		lower_pair(l);
 	} else if ((w & 0x3a000000) == 0x38000000) {
@@ -346,7 +351,8 @@ static void lower_register(struct lower *l)
 static void lower_vector(struct lower *l)
 {
 	uint32_t w = l->w, d = bits(w, 4, 0), n = bits(w, 9, 5), m = bits(w, 20, 16);
-	struct operand low = code_reg((uint8_t)(ARM_VECTOR_LOW + d), 8), high = code_reg((uint8_t)(ARM_VECTOR_HIGH + d), 8);
+	struct operand low = code_reg((uint8_t)(ARM_VECTOR_LOW + d), 8);
+	struct operand high = code_reg((uint8_t)(ARM_VECTOR_HIGH + d), 8);
 	struct operand from = code_reg((uint8_t)(ARM_VECTOR_LOW + n), 8), zero = code_imm(0, 8);
 
 	if ((w & 0xfffffc00) == 0x9e660000) { /* fmov x, d */
@@ -372,7 +378,8 @@ static void lower_vector(struct lower *l)
 		effect(l, E_MOVE, high, zero, zero);
 	} else if ((w & 0xbfe08400) == 0x0e000400 && (bits(w, 14, 11) == 5 || bits(w, 14, 11) == 7)) {
 		unknown(l, d); /* smov, umov */
-	} else if ((w & 0x7f20fc00) == 0x1e200000 && bits(w, 18, 16) != 2 && bits(w, 18, 16) != 3 && bits(w, 18, 16) != 7) {
+	} else if ((w & 0x7f20fc00) == 0x1e200000 && bits(w, 18, 16) != 2 && bits(w, 18, 16) != 3 &&
+		   bits(w, 18, 16) != 7) {
 		unknown(l, d); /* a number out of a floating point register */
 	} else {
 		unknown_vector(l, d);

@@ -327,6 +327,12 @@ static size_t find_fatbin(const unsigned char *data, size_t n, uint64_t offset, 
 	return n;
 }
 
+static void keep_span(struct code *c, const struct code_span *s, uint64_t begin, uint64_t end)
+{
+	if (end > begin && c->span.n < SPANS_MOST)
+		vec_push(&c->span, ((struct code_span){s->offset + begin, s->vaddr + begin, end - begin}));
+}
+
 /* Scans a span; the first time it is cut at device code, and the rest kept. */
 static int scan_span(struct find *s, unsigned char *buffer, struct code_span span, bool cut)
 {
@@ -360,13 +366,12 @@ static int scan_span(struct find *s, unsigned char *buffer, struct code_span spa
 			at += n;
 			continue;
 		}
-		if (at + block > begin && c->span.n < SPANS_MOST)
-			vec_push(&c->span, ((struct code_span){span.offset + begin, span.vaddr + begin, at + block - begin}));
+		keep_span(c, &span, begin, at + block);
 		at += block + length;
 		begin = at;
 	}
-	if (cut && begin < span.size && c->span.n < SPANS_MOST)
-		vec_push(&c->span, ((struct code_span){span.offset + begin, span.vaddr + begin, span.size - begin}));
+	if (cut)
+		keep_span(c, &span, begin, span.size);
 	return 0;
 }
 

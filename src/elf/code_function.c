@@ -65,32 +65,47 @@ static bool contains(const struct function *f, uint64_t vaddr)
 
 /* ---- callees */
 
+/* The slot that the stub at VADDR jumps through, or 0. */
+static uint64_t stub_slot_x86(const unsigned char *b, uint64_t vaddr)
+{
+	size_t k = !memcmp(b, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
+	uint32_t displacement;
+
+	k += b[k] == 0xf2;
+	memcpy(&displacement, b + k + 2, 4);
+	if (b[k] != 0xff || b[k + 1] != 0x25)
+		return 0;
+	return vaddr + k + 6 + (uint64_t)(int64_t)(int32_t)le32toh(displacement);
+}
+
+static uint64_t stub_slot_aarch64(const unsigned char *b, uint64_t vaddr)
+{
+	uint32_t w[2];
+	uint64_t pages;
+
+	memcpy(w, b, 4);
+	if ((le32toh(w[0]) & 0xffffff3f) == 0xd503241f) { /* bti */
+		b += 4;
+		vaddr += 4;
+	}
+	memcpy(w, b, 8);
+	w[0] = le32toh(w[0]);
+	w[1] = le32toh(w[1]);
+	if ((w[0] & 0x9f00001f) != 0x90000010 || (w[1] & 0xffc003ff) != 0xf9400211)
+		return 0;
+	pages = (uint64_t)((int64_t)((uint64_t)(w[0] >> 5 & 0x7ffff) << 45) >> 43) | (w[0] >> 29 & 3);
+	return (vaddr & ~4095ull) + (pages << 12) + (w[1] >> 10 & 0xfff) * 8;
+}
+
 const char *code_callee(struct code *c, const struct insn *i)
 {
 	unsigned char b[16] = {0};
-	uint32_t symbol = 0, w[3];
-	size_t k = 0;
-	int32_t displacement;
+	uint32_t symbol = 0;
 
-	if (i->through.kind == O_MEM && i->through.reg == REG_NONE && i->through.index == REG_NONE) {
+	if (i->through.kind == O_MEM && i->through.reg == REG_NONE && i->through.index == REG_NONE)
 		symbol = code_slot_symbol(c, (uint64_t)i->through.value);
-	} else if (i->target && code_read(c, i->target, b, sizeof(b)) && !c->arm) {
-		k = !memcmp(b, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
-		k += b[k] == 0xf2;
-		memcpy(&displacement, b + k + 2, 4);
-		if (b[k] == 0xff && b[k + 1] == 0x25)
-			symbol = code_slot_symbol(c, i->target + k + 6 + (uint64_t)(int64_t)(int32_t)le32toh((uint32_t)displacement));
-	} else if (i->target && c->arm) {
-		memcpy(w, b, 4);
-		k = (le32toh(w[0]) & 0xffffff3f) == 0xd503241f ? 4 : 0;
-		memcpy(w, b + k, 8);
-		w[0] = le32toh(w[0]);
-		w[1] = le32toh(w[1]);
-		if ((w[0] & 0x9f00001f) == 0x90000010 && (w[1] & 0xffc003ff) == 0xf9400211)
-			symbol = code_slot_symbol(c, ((i->target + k) & ~4095ull) +
-				 ((uint64_t)((int64_t)((uint64_t)(w[0] >> 5 & 0x7ffff) << 45) >> 43 | (w[0] >> 29 & 3)) << 12) +
-				 (w[1] >> 10 & 0xfff) * 8);
-	}
+	else if (i->target && code_read(c, i->target, b, sizeof(b)))
+		symbol = code_slot_symbol(c, c->arm ? stub_slot_aarch64(b, i->target) : stub_slot_x86(b, i->target));
 	return symbol && symbol < c->s->n ? elf_symbol_name(c->s, symbol) : "";
 }
 
@@ -543,9 +558,12 @@ static void find_frames(struct code *c, struct function *f)
 				enter(in, b, 0, NOT_KNOWN, &again);
 			else if (!x->n_pred)
 				enter(in, b, NOT_KNOWN, NOT_KNOWN, &again);
-			for (k = 0; k < x->n_pred; k++)
-				if (out[f->pred.at[x->pred + k]].known)
-					enter(in, b, out[f->pred.at[x->pred + k]].sp, out[f->pred.at[x->pred + k]].fp, &again);
+			for (k = 0; k < x->n_pred; k++) {
+				const struct frame *before = &out[f->pred.at[x->pred + k]];
+
+				if (before->known)
+					enter(in, b, before->sp, before->fp, &again);
+			}
 			if (!in[b].known)
 				continue;
 			sp = in[b].sp;

@@ -266,6 +266,7 @@ void values_add(struct values *s, uint8_t kind, uint64_t n, uint8_t reg);
 void values_add_unknown(struct values *s, uint64_t multiple);
 void values_merge(struct values *s, const struct values *other);
 void values_combine(enum effect_op op, const struct values *a, const struct values *b, struct values *out);
+bool values_single(const struct values *s); /* exactly one value */
 void values_resize(struct values *s, unsigned size, bool is_signed);
 
 /* What operand X is just before instruction I. */

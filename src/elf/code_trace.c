@@ -172,8 +172,8 @@ static bool is_addressed(const struct trace *t, int64_t offset, bool escaping)
 static bool only_reads(const char *callee)
 {
 	static const char *const name[] = {
-		"dlopen", "dlmopen", "dlsym", "dlvsym", "dlerror", "dlclose", "getenv", "secure_getenv", "strlen", "strcmp",
-		"strncmp", "strcasecmp", "strstr", "strchr", "strrchr", "strdup", "puts", "printf", "fprintf", "fputs",
+		"dlopen", "dlmopen", "dlsym", "dlvsym", "dlerror", "dlclose", "getenv", "secure_getenv", "strlen",
+		"strcmp", "strncmp", "strcasecmp", "strstr", "strchr", "strrchr", "strdup", "puts", "printf", "fprintf", "fputs",
 		"fwrite", "syslog", "access", "__printf_chk", "__fprintf_chk", "perror", "free",
 	};
 	size_t k;
@@ -202,6 +202,13 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 	return offset <= p->offset && offset + to->size >= p->offset + p->size ? 1 : 2;
 }
 
+static bool call_changes(const struct trace *t, const struct insn *call, const struct place *p)
+{
+	if (p->stack)
+		return is_addressed(t, p->offset, true) && !only_reads(code_callee(t->c, call));
+	return code_clobbered_by_call(t->c, p->reg);
+}
+
 /* True when the walk ends at the instruction. */
 static bool meets(struct trace *t, uint32_t i, const struct place *p, struct reaching *out)
 {
@@ -227,8 +234,7 @@ static bool meets(struct trace *t, uint32_t i, const struct place *p, struct rea
 			vec_push(&out->definition, ((struct definition){i, e, how == 3}));
 		stop |= how == 1 || how == 2;
 	}
-	if (!stop && in->flow == F_CALL && (p->stack ? is_addressed(t, p->offset, true) && !only_reads(code_callee(t->c, in))
-						     : code_clobbered_by_call(t->c, p->reg))) {
+	if (!stop && in->flow == F_CALL && call_changes(t, in, p)) {
 		out->unknown = true;
 		stop = true;
 	}
@@ -323,15 +329,22 @@ static bool is_inclusive(const struct function *f, uint32_t at)
  * told.  A comparison of something that goes on by a constant with a constant is
  * taken for the test of the loop.  What is compared before it has gone on is one
  * behind. */
-static uint64_t compared_count(struct trace *t, uint32_t at, const struct effect *e, uint32_t i, uint64_t base,
+static uint64_t compared_count(struct trace *t, uint32_t at, uint32_t effect, uint32_t i, uint64_t base,
 			       uint64_t stride)
 {
+	const struct effect *e = &t->f->effect.at[effect];
 	struct values a = {0}, b = {0};
 	uint64_t count = 0, first, k;
 
 	trace_operand(t, at, &e->a, &a);
 	trace_operand(t, at, &e->b, &b);
-	if (a.stride && !a.unknown && !a.cycle && a.v.n && b.v.n == 1 && !b.stride && !b.unknown && !b.cycle &&
+	if (b.source && !a.source) {
+		struct values swap = a;
+
+		a = b;
+		b = swap;
+	}
+	if (a.stride && a.source && !a.unknown && !a.cycle && a.v.n && values_single(&b) &&
 	    a.v.at[0].kind == b.v.at[0].kind && (b.v.at[0].kind == V_NUMBER || b.v.at[0].kind == V_STACK)) {
 		bool behind = a.v.n > 1 && !is_avoidable(t, at, i), pointer;
 		uint64_t distance, step;
@@ -354,12 +367,14 @@ static uint64_t compared_count(struct trace *t, uint32_t at, const struct effect
 static uint64_t row_count(struct trace *t, uint32_t i, uint64_t base, uint64_t stride)
 {
 	enum { NEAR = 400 };
+	const struct active *active = t->active;
 	uint64_t count = 0;
 	uint32_t k, e, side;
 
 	if (t->bounding)
 		return 0;
 	t->bounding = true;
+	t->active = NULL;
 	for (side = 0; side < 2 && !count; side++)
 		for (k = 1; k < NEAR && !count; k++) {
 			const struct insn *in;
@@ -369,9 +384,10 @@ static uint64_t row_count(struct trace *t, uint32_t i, uint64_t base, uint64_t s
 			in = &t->f->insn.at[side ? i - k : i + k];
 			for (e = in->effect; e < in->effect + in->n_effect && !count; e++)
 				if (t->f->effect.at[e].op == E_COMPARE)
-					count = compared_count(t, side ? i - k : i + k, &t->f->effect.at[e], i, base, stride);
+					count = compared_count(t, side ? i - k : i + k, e, i, base, stride);
 		}
 	t->bounding = false;
+	t->active = active;
 	return count;
 }
 
@@ -458,9 +474,12 @@ static void load_stack_row(struct trace *t, uint32_t i, int64_t base, uint64_t s
 		values_free(&one);
 		if (good)
 			continue;
+		/* Without a bound this is the end, unless it is the beginning: a list
+		 * that a setting of the user comes first in. */
 		if (!k || count)
 			values_add_unknown(out, 1);
-		break;
+		if (k && !count)
+			break;
 	}
 	if (t->bounding)
 		values_add_unknown(out, 1);
@@ -544,7 +563,8 @@ static void trace_load(struct trace *t, uint32_t i, const struct operand *x, str
 
 		if (!is_first_of_row(&address, k))
 			continue;
-		if ((v->kind != V_NUMBER && v->kind != V_STACK) || (address.stride && (address.stride % x->size || x->size < 4)) ||
+		if ((v->kind != V_NUMBER && v->kind != V_STACK) ||
+		    (address.stride && (x->size < 4 || address.stride % x->size)) ||
 		    (address.stride && x->size == 4 && v->kind != V_NUMBER))
 			values_add_unknown(out, 1);
 		else if (address.stride && x->size == 4)

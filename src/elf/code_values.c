@@ -54,9 +54,14 @@ void values_merge(struct values *s, const struct values *other)
 	s->cycle |= other->cycle;
 }
 
+bool values_single(const struct values *s)
+{
+	return s->v.n == 1 && !s->unknown && !s->stride && !s->cycle;
+}
+
 static bool is_number(const struct values *s)
 {
-	return s->v.n == 1 && s->v.at[0].kind == V_NUMBER && !s->unknown && !s->stride && !s->cycle;
+	return values_single(s) && s->v.at[0].kind == V_NUMBER;
 }
 
 static bool apply(enum effect_op op, const struct value *x, const struct value *y, struct value *out)
@@ -174,7 +179,8 @@ void values_combine(enum effect_op op, const struct values *a, const struct valu
 				values_add_unknown(out, 1);
 		}
 	if (a->unknown || b->unknown)
-		values_add_unknown(out, a->unknown && b->unknown && op == E_ADD ? divisor(a->multiple, b->multiple) : 1);
+		values_add_unknown(out, a->unknown && b->unknown && op == E_ADD ? divisor(a->multiple, b->multiple)
+										: 1);
 	combine_strides(op, a, b, out);
 }
 

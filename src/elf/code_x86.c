@@ -148,7 +148,8 @@ static void lower_vector_move(struct code *c, struct lower *l, bool whole)
 /* Makes one vector of two halves: A and B of the operands, as the instruction has it. */
 static void lower_vector_pair(struct code *c, struct lower *l)
 {
-	struct operand to = operand_of(l, 0), b = operand_of(l, l->n >= 3 ? 2 : 1), a = operand_of(l, l->n >= 3 ? 1 : 0);
+	struct operand to = operand_of(l, 0), b = operand_of(l, l->n >= 3 ? 2 : 1);
+	struct operand a = operand_of(l, l->n >= 3 ? 1 : 0);
 	bool insert = l->in->id == X86_INS_PINSRQ || l->in->id == X86_INS_VPINSRQ;
 
 	if (insert) {
@@ -212,7 +213,8 @@ static void lower_move(struct code *c, struct lower *l)
 static void lower_arithmetic(struct code *c, struct lower *l)
 {
 	struct operand a = operand_of(l, 0), b = operand_of(l, 1), one = code_imm(1, 8);
-	bool same = l->n == 2 && a.kind == O_REG && b.kind == O_REG && a.reg == b.reg && a.reg != REG_OPAQUE && a.size >= 4;
+	bool same = l->n == 2 && a.kind == O_REG && b.kind == O_REG && a.reg == b.reg && a.reg != REG_OPAQUE &&
+		    a.size >= 4;
 
 	switch (l->in->id) {
 	case X86_INS_XOR: case X86_INS_SUB:
@@ -333,7 +335,8 @@ static void lower(struct code *c, struct lower *l, struct insn *i)
 		lower_vector_pair(c, l);
 		break;
 	case X86_INS_PXOR: case X86_INS_XORPS:
-		if (l->n == 2 && l->op[0].type == X86_OP_REG && l->op[1].type == X86_OP_REG && l->op[0].reg == l->op[1].reg) {
+		if (l->n == 2 && l->op[0].type == X86_OP_REG && l->op[1].type == X86_OP_REG &&
+		    l->op[0].reg == l->op[1].reg) {
 			uint8_t reg = number_of(l->op[0].reg);
 
 			effect(l, E_MOVE, code_reg(reg, 8), code_imm(0, 8), code_imm(0, 8));

@@ -28,7 +28,7 @@ import zipfile
 import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PLATFORMS = [f"manylinux_2_{minor}" for minor in (39, 35, 34, 31, 28, 27, 24, 18, 17, 12, 5)] + ["manylinux2014"]
+PLATFORMS = [f"manylinux_2_{minor}" for minor in range(39, 4, -1)] + ["manylinux2014", "manylinux2010", "manylinux1"]
 NOT_NEEDED = re.compile(r"\.(a|bc|h|hpp|cuh|cu|pyi|pxd|pyx|cmake|lib|o|fatbin)$|/(include|tests?|testing/_data)/")
 # Of these wheels only the files that are read.
 ONLY = {"vllm": re.compile(r"/pynccl_wrapper\.py$|vllm/utils/nccl\.py$"), "sglang": re.compile(r"/pynccl_wrapper\.py$")}
@@ -98,13 +98,14 @@ class Cache:
         if key not in self.sites:
             if not self.python:
                 raise Skip("no CPython 3.12")
+            parts = [self.wheel(name) for name in names]
             venv = os.path.join(self.work, f"venv{len(self.sites)}")
             done = run([self.python, "-m", "venv", "--without-pip", venv])
             if done.returncode != 0:
                 raise Skip(f"no virtual environment: {last_line(done.stderr)}")
             site = os.path.join(venv, "lib/python3.12/site-packages")
-            for name in names:
-                shutil.copytree(self.wheel(name), site, copy_function=os.link, dirs_exist_ok=True)
+            for part in parts:
+                shutil.copytree(part, site, copy_function=os.link, dirs_exist_ok=True)
             if "torch" in names:
                 add_stand_ins(site)
             self.sites[key] = site
@@ -397,8 +398,8 @@ def compare_flags(row, consumer, name, fitting, places):
             (row.notes if why else row.faults).append(text + (f": {why}" if why else ""))
 
 
-def shown(name, site):
-    return name.replace(site, "SITE") if site else name
+def shown(cache, site, name):
+    return (name.replace(site, "SITE") if site else name).replace(cache.directory, "CACHE")
 
 
 def compare(cache, program, consumer):
@@ -421,9 +422,9 @@ def compare(cache, program, consumer):
             hiding.append(os.path.basename(path))
         compare_file(row, consumer, path, answer, truth, seen)
     for name, how in sorted(seen.items()):
-        row.opened.append(shown(name, site))
+        row.opened.append(shown(cache, site, name))
         if how is not True:
-            row.missed.append(f"{shown(name, site)} ({how or 'not seen'})")
+            row.missed.append(f"{shown(cache, site, name)} ({how or 'not seen'})")
             why = explain(consumer, "missed", name)
             if not why and not unread:
                 row.faults.append(f"missed, not explained: {name} ({how or 'not seen'})")
