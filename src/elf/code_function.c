@@ -109,6 +109,41 @@ const char *code_callee(struct code *c, const struct insn *i)
 	return symbol && symbol < c->s->n ? elf_symbol_name(c->s, symbol) : "";
 }
 
+/* The effect before instruction I, in its block, that sets the register, or NULL. */
+static const struct effect *set_before(const struct function *f, uint32_t *i, uint8_t reg)
+{
+	uint32_t first = f->block.at[f->insn.at[*i].block].first, e;
+
+	while ((*i)-- > first)
+		for (e = f->insn.at[*i].effect; e < f->insn.at[*i].effect + f->insn.at[*i].n_effect; e++)
+			if (f->effect.at[e].to.kind == O_REG && f->effect.at[e].to.reg == reg)
+				return &f->effect.at[e];
+	return NULL;
+}
+
+const char *code_callee_at(struct code *c, const struct function *f, uint32_t i)
+{
+	const struct operand *through = &f->insn.at[i].through;
+	const struct effect *load, *page;
+	uint64_t slot;
+	uint32_t symbol;
+
+	if (through->kind != O_REG)
+		return code_callee(c, &f->insn.at[i]);
+	load = set_before(f, &i, through->reg);
+	if (!load || load->op != E_MOVE || load->a.kind != O_MEM || load->a.index != REG_NONE)
+		return "";
+	slot = (uint64_t)load->a.value;
+	if (load->a.reg != REG_NONE) {
+		page = set_before(f, &i, load->a.reg);
+		if (!page || page->op != E_MOVE || page->a.kind != O_IMM)
+			return "";
+		slot += (uint64_t)page->a.value;
+	}
+	symbol = code_slot_symbol(c, slot);
+	return symbol && symbol < c->s->n ? elf_symbol_name(c->s, symbol) : "";
+}
+
 bool code_never_returns(const char *callee)
 {
 	static const char *const name[] = {

@@ -212,6 +212,8 @@ void code_functions_free(struct code *c);
 long code_insn_at(const struct function *f, uint64_t vaddr);
 /* The name of the imported function that a call goes to, or "". */
 const char *code_callee(struct code *c, const struct insn *i);
+/* The same for instruction I, seeing through a register that was loaded in its block. */
+const char *code_callee_at(struct code *c, const struct function *f, uint32_t i);
 bool code_never_returns(const char *callee);
 
 struct insn *code_insn_add(struct function *f, uint64_t at, unsigned size);

@@ -205,7 +205,8 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 static bool call_changes(const struct trace *t, const struct insn *call, const struct place *p)
 {
 	if (p->stack)
-		return is_addressed(t, p->offset, true) && !only_reads(code_callee(t->c, call));
+		return is_addressed(t, p->offset, true) &&
+		       !only_reads(code_callee_at(t->c, t->f, (uint32_t)(call - t->f->insn.at)));
 	return code_clobbered_by_call(t->c, p->reg);
 }
 

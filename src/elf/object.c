@@ -112,8 +112,8 @@ static void read_interp(struct parse *p, uint64_t offset, uint64_t size)
 	/* The kernel insists on a final NUL and at most PATH_MAX bytes. */
 	if (n > 0)
 		p->o->interp = names_add_n(p->names, text, (size_t)n);
-	else if (!p->o->fault)
-		fault(p, ELF_DAMAGED, "PT_INTERP");
+	else
+		p->o->bad_interp = true;
 }
 
 static int read_segments(struct parse *p, const Elf64_Ehdr *h, Elf64_Phdr *dynamic)

@@ -90,6 +90,7 @@ struct elf_object {
 	uint64_t eh_frame_hdr; /* vaddr, 0 = none */
 
 	const char *interp; /* PT_INTERP, or NULL: static, or a library */
+	bool bad_interp;    /* there is one that the kernel would refuse; ld.so never looks at it */
 	bool has_dynamic;
 	bool has_tls; /* PT_TLS with a size */
 

@@ -137,7 +137,7 @@ int plan_setup(const struct plan *plan, struct store *store, const struct cpu *c
 		if (!engine || !named_object(store, engine, &file, e))
 			return -1;
 		setup->exe = engine;
-	} else if (elf->interp || plan->interp) {
+	} else if (elf->interp || elf->bad_interp || plan->interp) {
 		setup->exe = engine;
 	} else if (elf->type == ET_EXEC || (elf->flags_1 & DF_1_PIE)) {
 		return error_set(e, "%s: statically linked: no dynamic loader runs", engine);

@@ -85,6 +85,9 @@ static void take_symbols(struct reading *rd, const struct elf_symbols *symbols)
 	}
 }
 
+/* No consumer has more names; a file made to have millions must not cost more. */
+enum { LITERALS_MOST = 256 };
+
 static bool is_printable(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f;
@@ -146,7 +149,10 @@ static void take_literal(struct reading *rd, const struct scan_hit *hit)
 			rd->s->literal.at[i].whole |= literal.whole;
 			return;
 		}
-	vec_push(&rd->s->literal, literal);
+	if (rd->s->literal.n < LITERALS_MOST)
+		vec_push(&rd->s->literal, literal);
+	else
+		rd->s->note = "more names of the library than anybody needs: not all are listed";
 }
 
 /* "NCCL version 2.30.7+cuda13.0".  Messages about versions that are wanted read

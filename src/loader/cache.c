@@ -180,33 +180,43 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* A char as the machine's compiler has it: signed on x86-64, not on AArch64. */
+static int plain_char(char c, uint16_t machine)
+{
+	return machine == EM_X86_64 ? (signed char)c : (unsigned char)c;
+}
+
+/* The value of the digits at *S, which is left behind them.  An int that
+ * overflows in the loader wraps; so does this. */
+static int read_number(const char **s)
+{
+	unsigned value = 0;
+
+	while (is_digit(**s))
+		value = value * 10 + (unsigned)(*(*s)++ - '0');
+	return (int)value;
+}
+
 /* _dl_cache_libcmp: runs of digits compare as numbers, so libm.so.06 is
  * libm.so.6.  The sort and the search use it alike. */
-static int compare(const char *a, const char *b)
+static int compare(const char *a, const char *b, uint16_t machine)
 {
 	while (*a) {
-		if (is_digit(*a)) {
-			int va = 0, vb = 0;
+		if (is_digit(*a) && is_digit(*b)) {
+			int va = read_number(&a), vb = read_number(&b);
 
-			if (!is_digit(*b))
-				return 1;
-			/* int that overflows in the loader wraps; so does this. */
-			while (is_digit(*a))
-				va = (int)((unsigned)va * 10 + (unsigned)(*a++ - '0'));
-			while (is_digit(*b))
-				vb = (int)((unsigned)vb * 10 + (unsigned)(*b++ - '0'));
 			if (va != vb)
 				return va < vb ? -1 : 1;
-		} else if (is_digit(*b)) {
-			return -1;
+		} else if (is_digit(*a) || is_digit(*b)) {
+			return is_digit(*a) ? 1 : -1;
 		} else if (*a != *b) {
-			return *(const unsigned char *)a < *(const unsigned char *)b ? -1 : 1;
+			return plain_char(*a, machine) - plain_char(*b, machine);
 		} else {
 			a++;
 			b++;
 		}
 	}
-	return -(*b != '\0');
+	return -plain_char(*b, machine);
 }
 
 static bool flags_fit(int32_t flags, uint16_t machine)
@@ -251,7 +261,7 @@ static bool plain_fits(uint64_t hwcap, const struct ld_facts *facts, const struc
 }
 
 /* The first of the entries with this key, or c->n. */
-static size_t first_entry(const struct ld_cache *c, const char *name)
+static size_t first_entry(const struct ld_cache *c, const char *name, uint16_t machine)
 {
 	size_t low = 0, high = c->n;
 
@@ -262,7 +272,7 @@ static size_t first_entry(const struct ld_cache *c, const char *name)
 
 		if (!key)
 			return c->n;
-		order = compare(name, key);
+		order = compare(name, key, machine);
 		if (order < 0)
 			low = mid + 1;
 		else if (order > 0)
@@ -270,7 +280,7 @@ static size_t first_entry(const struct ld_cache *c, const char *name)
 		else {
 			while (mid > 0) {
 				key = string_at(c, entry_at(c, mid - 1).key);
-				if (!key || compare(name, key))
+				if (!key || compare(name, key, machine))
 					break;
 				mid--;
 			}
@@ -286,11 +296,11 @@ struct ld_cache_hit ld_cache_lookup(const struct ld_cache *c, const char *name,
 	struct ld_cache_hit hit = {0};
 	size_t i, best = 0;
 
-	for (i = first_entry(c, name); i < c->n; i++) {
+	for (i = first_entry(c, name, facts->machine); i < c->n; i++) {
 		struct new_entry e = entry_at(c, i);
 		const char *key = string_at(c, e.key), *value = string_at(c, e.value);
 
-		if (!key || compare(name, key))
+		if (!key || compare(name, key, facts->machine))
 			break;
 		hit.capable |= e.hwcap != 0;
 		if (!value || !flags_fit(e.flags, facts->machine))

@@ -52,7 +52,7 @@ void object_unlink(struct process *p, struct object *o);
 void object_move_before(struct process *p, struct object *o, struct object *before);
 bool namespace_is_whole(const struct process *p, int ns);
 bool object_has_name(const struct object *o, const char *name);
-void object_add_name(struct object *o, const char *name);
+void object_add_name(struct process *p, struct object *o, const char *name);
 struct object *map_object(struct process *p, struct object *loader, const char *name,
 			  enum object_kind kind, unsigned mode, int ns, struct lookup *l);
 struct lookup *lookup_new(struct process *p, const struct object *requester, const char *request,

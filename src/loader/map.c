@@ -60,6 +60,8 @@ struct object *object_new(struct process *p, const char *path, const char *name,
 	o->event = p->event;
 	vec_push(&o->names, name);
 	vec_push(&p->objects, o);
+	name_map_put(&p->answered, path, o);
+	name_map_put(&p->answered, name, o);
 	return o;
 }
 
@@ -152,9 +154,11 @@ bool object_has_name(const struct object *o, const char *name)
 	return false;
 }
 
-void object_add_name(struct object *o, const char *name)
+void object_add_name(struct process *p, struct object *o, const char *name)
 {
 	size_t i;
+
+	name_map_put(&p->answered, name, o);
 
 	for (i = 0; i < o->names.n; i++)
 		if (o->names.at[i] == name)
@@ -169,6 +173,8 @@ static struct object *match_loaded(struct process *p, const char *name, int ns, 
 {
 	struct object *o;
 
+	if (!name_map_get(&p->answered, name)) /* the usual case, and no walk */
+		return NULL;
 	for (o = p->ns.at[ns].first; o; o = o->next) {
 		if (object_has_name(o, name)) {
 			*how = MATCH_NAME;
@@ -176,7 +182,7 @@ static struct object *match_loaded(struct process *p, const char *name, int ns, 
 		}
 		if (o->soname_known || !o->elf || o->elf->soname != name)
 			continue;
-		object_add_name(o, name);
+		object_add_name(p, o, name);
 		o->soname_known = true;
 		*how = MATCH_SONAME;
 		return o;
@@ -265,6 +271,8 @@ static struct object *map_found(struct process *p, struct object *loader, const 
 	o = object_new(p, f->path, name, kind, mode & MAP_CALLMAP ? NULL : loader, ns);
 	o->file = f->file;
 	o->elf = f->elf;
+	if (o->elf->soname)
+		name_map_put(&p->answered, o->elf->soname, o);
 	o->origin = origin_of(p, f->path);
 	o->found_by = f->stage;
 	object_link(p, o);
@@ -279,7 +287,7 @@ static struct object *map_file(struct process *p, struct object *loader, const c
 	struct object *o = match_file(p, f->file, ns);
 
 	if (o) {
-		object_add_name(o, name);
+		object_add_name(p, o, name);
 		l->match = MATCH_FILE;
 		return o;
 	}
@@ -287,6 +295,8 @@ static struct object *map_file(struct process *p, struct object *loader, const c
 		/* There is one ld.so in a process; another namespace sees a proxy. */
 		o = object_new(p, f->path, name, kind, mode & MAP_CALLMAP ? NULL : loader, ns);
 		o->elf = p->interp->elf;
+		if (o->elf->soname)
+			name_map_put(&p->answered, o->elf->soname, o);
 		o->file = p->interp->file;
 		o->no_identity = true;
 		object_link(p, o);

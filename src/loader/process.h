@@ -147,6 +147,7 @@ struct process {
 	VEC(struct lookup *) lookups;  /* if setup->record */
 	struct search_list *env, *system;
 	struct name_map dirs;
+	struct name_map answered;      /* every name that some object answers to or did */
 	VEC(struct unique_symbol) unique;
 	VEC(struct object *) global;   /* the global scope of the base namespace */
 	bool started;                  /* false: start-up would fail */

@@ -67,6 +67,8 @@ static int load_executable(struct process *p, struct error *e)
 		if (elf->fault)
 			return error_set(e, "%s: %s%s%s", path, elf_fault_text(elf->fault),
 					 elf->detail ? ": " : "", elf->detail ? elf->detail : "");
+		if (elf->bad_interp && !setup->interp)
+			return error_set(e, "%s: its PT_INTERP lies outside the file or has no end", path);
 		if (!elf->interp && !setup->interp)
 			return error_set(e, "%s: no interpreter (PT_INTERP): statically linked, or a shared object",
 					 path);
@@ -78,6 +80,8 @@ static int load_executable(struct process *p, struct error *e)
 		elf = with_runpath(p, elf, setup->exe_runpath);
 	p->exe = object_new(p, path, names_add(&p->store->names, ""), OBJECT_EXECUTABLE, NULL, 0);
 	p->exe->elf = elf;
+	if (elf->soname)
+		name_map_put(&p->answered, elf->soname, p->exe);
 	p->exe->file = file;
 	p->exe->no_identity = true;
 	p->exe->how = HOW_EXEC;
@@ -123,7 +127,7 @@ static int load_interpreter(struct process *p, struct error *e)
 	p->interp->requester = p->exe;
 	p->interp->request = path;
 	if (p->interp->elf->soname)
-		object_add_name(p->interp, p->interp->elf->soname);
+		object_add_name(p, p->interp, p->interp->elf->soname);
 	return 0;
 }
 
@@ -315,6 +319,7 @@ void process_free(struct process *p)
 	vec_free(&p->unique);
 	vec_free(&p->warnings);
 	name_map_free(&p->dirs);
+	name_map_free(&p->answered);
 	arena_free(&p->arena);
 	free(p);
 }

@@ -34,8 +34,8 @@ static __attribute__((noinline)) void note(const char *name, int flags, void *fr
 	if (!dladdr1(from, &info, (void **)&map, RTLD_DL_LINKMAP))
 		map = NULL;
 	n = snprintf(line, sizeof(line), "%x\t%s\t%lx\t%s\n", (unsigned)flags,
-		     map && *map->l_name ? map->l_name : "(program)",
-		     map ? (unsigned long)((char *)from - (char *)map->l_addr) : 0UL, name);
+		map && *map->l_name ? map->l_name : "(program)",
+		map ? (unsigned long)((char *)from - (char *)map->l_addr) : 0UL, name);
 	if (n > 0 && (size_t)n < sizeof(line) && write(record, line, (size_t)n) < 0)
 		record = -1;
 }
@@ -50,7 +50,8 @@ void *dlopen(const char *name, int flags)
 
 void *dlmopen(Lmid_t space, const char *name, int flags)
 {
-	void *(*real)(Lmid_t, const char *, int) = (void *(*)(Lmid_t, const char *, int))dlsym(RTLD_NEXT, "dlmopen");
+	void *(*real)(Lmid_t, const char *, int) =
+		(void *(*)(Lmid_t, const char *, int))dlsym(RTLD_NEXT, "dlmopen");
 
 	note(name, flags, __builtin_return_address(0));
 	return real(space, name, flags);
