@@ -199,24 +199,10 @@ static char *render(enum format format, void *what, bool color, size_t *size)
 
 /* ---- status */
 
-/* What check would say of the prediction. */
-static int status_of_report(const struct options *o, const struct check_report *report)
-{
-	size_t i, k;
-
-	for (i = 0; i < report->n; i++)
-		for (k = 0; k < report->run[i]->findings.n && o->fail_on != FAIL_ON_NEVER; k++)
-			if ((int)report->run[i]->findings.at[k]->severity <= (int)o->fail_on)
-				return 1;
-	if (report->verdict == VERDICT_UNSURE || report->verdict == VERDICT_NONE)
-		return o->strict ? 1 : o->allow_unsure ? 0 : 3;
-	return 0;
-}
-
 /* Precedence: 2, 4, 1, 3, 77, 0. */
 static int status_of(const struct confirmation *x)
 {
-	int status = x->report ? status_of_report(x->o, x->report) : 0;
+	int status = x->report ? simulation_status(x->o, x->report) : 0;
 
 	if (x->confirm.unseen)
 		return 2;

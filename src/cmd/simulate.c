@@ -94,3 +94,16 @@ void simulation_end(struct simulation *s)
 	data_free(&s->data);
 	store_free(s->store);
 }
+
+int simulation_status(const struct options *o, const struct check_report *report)
+{
+	size_t i, k;
+
+	for (i = 0; i < report->n; i++)
+		for (k = 0; k < report->run[i]->findings.n && o->fail_on != FAIL_ON_NEVER; k++)
+			if ((int)report->run[i]->findings.at[k]->severity <= (int)o->fail_on)
+				return 1;
+	if (report->verdict == VERDICT_UNSURE || report->verdict == VERDICT_NONE)
+		return o->strict ? 1 : o->allow_unsure ? 0 : 3;
+	return 0;
+}

@@ -20,4 +20,8 @@ struct simulation {
 int simulation_start(struct simulation *s, const struct options *o, bool with_fixes, struct error *e);
 void simulation_end(struct simulation *s);
 
+/* The exit status of a report: 1 for findings at or above the threshold, else 3
+ * for unsure or none, else 0. */
+int simulation_status(const struct options *o, const struct check_report *report);
+
 #endif

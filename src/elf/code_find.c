@@ -3,6 +3,8 @@
  * much; what is found here is decoded afterwards, with its function. */
 #include "elf/code_internal.h"
 
+#include "elf/scan.h"
+
 #include <endian.h>
 #include <stdlib.h>
 
@@ -301,32 +303,6 @@ static void scan_aarch64(struct find *s)
 	}
 }
 
-/* As in scan.c: the first block of device code that begins in DATA, or N. */
-static size_t find_fatbin(const unsigned char *data, size_t n, uint64_t offset, uint64_t left, uint64_t *length)
-{
-	static const unsigned char magic[] = {0x50, 0xed, 0x55, 0xba, 0x01, 0x00};
-	const unsigned char *at = data;
-
-	while ((at = memmem(at, n - (size_t)(at - data), magic, sizeof(magic)))) {
-		size_t k = (size_t)(at - data);
-		uint16_t header;
-		uint64_t size;
-
-		if (n - k >= 16 && (offset + k) % 8 == 0) {
-			memcpy(&header, at + 6, sizeof(header));
-			memcpy(&size, at + 8, sizeof(size));
-			header = le16toh(header);
-			size = le64toh(size);
-			if (header >= 16 && size && size <= left - k && size + header <= left - k) {
-				*length = size + header;
-				return k;
-			}
-		}
-		at++;
-	}
-	return n;
-}
-
 static void keep_span(struct code *c, const struct code_span *s, uint64_t begin, uint64_t end)
 {
 	if (end > begin && c->span.n < SPANS_MOST)
@@ -347,7 +323,8 @@ static int scan_span(struct find *s, unsigned char *buffer, struct code_span spa
 			return -1;
 		n = have - lead < CHUNK ? have - lead : CHUNK;
 		/* The header of a block may begin at the end of this chunk. */
-		block = cut ? find_fatbin(buffer + lead, have - lead, span.offset + at, span.size - at, &length)
+		block = cut ? scan_find_fatbin(buffer + lead, have - lead, have - lead, span.offset + at, span.size - at,
+					       &length)
 			    : have - lead;
 		s->data = buffer;
 		s->lead = lead;

@@ -50,10 +50,8 @@ static size_t intervals_of(const struct elf_object *o, uint64_t size, struct int
 	return m;
 }
 
-/* The first fatbin block that begins in the first N of HAVE bytes, or N;
- * *LENGTH is its whole size. */
-static size_t find_fatbin(const unsigned char *data, size_t n, size_t have, uint64_t offset, uint64_t left,
-			  uint64_t *length)
+size_t scan_find_fatbin(const unsigned char *data, size_t n, size_t have, uint64_t offset, uint64_t left,
+			uint64_t *length)
 {
 	static const unsigned char magic[] = {0x50, 0xed, 0x55, 0xba, 0x01, 0x00};
 	const unsigned char *at = data;
@@ -114,7 +112,7 @@ static uint64_t scan_buffer(struct scan *s, size_t from, size_t stop, size_t hav
 	while (from < stop) {
 		uint64_t length = 0;
 		const unsigned char *data = s->buffer + from;
-		size_t block = find_fatbin(data, stop - from, have - from, base + from, end - (base + from), &length);
+		size_t block = scan_find_fatbin(data, stop - from, have - from, base + from, end - (base + from), &length);
 
 		report(s, data, block, length ? data + block : s->buffer + have, base + from);
 		from += block;

@@ -25,4 +25,10 @@ typedef void scan_function(void *context, const struct scan_hit *hit);
 int elf_scan(struct reader *r, const struct elf_object *o, const char *const *needle, unsigned n,
 	     scan_function *found, void *context);
 
+/* The first block of device code that begins in the first N of HAVE bytes of
+ * DATA, or N; *LENGTH is its whole size, header included.  DATA is at OFFSET of
+ * the file, and LEFT bytes of its segment begin there. */
+size_t scan_find_fatbin(const unsigned char *data, size_t n, size_t have, uint64_t offset, uint64_t left,
+			uint64_t *length);
+
 #endif

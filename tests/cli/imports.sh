@@ -65,7 +65,7 @@ echo 'int PyInit_mock(void) { return 0; }' >mock.c
 # The names of cimported modules stand in an extension as whole strings.
 echo 'const char *const names[] = {"alpha._deep", "alpha._deep.Type", "alpha.plain"}; int PyInit__own(void) { return !names[0]; }' >own.c
 mkdir -p root/opt/py/bin root/venv/bin
-# shellcheck disable=SC2086 # CC may be a compiler with options
+# shellcheck disable=SC2086,SC2015 # CC may be a compiler with options
 $CC -rdynamic engine.c -o root/opt/py/bin/python3.12 && $CC -shared -fPIC mock.c -o mock.so &&
 	$CC -shared -fPIC own.c -o own.so || { echo 'cannot compile'; exit 1; }
 ldd root/opt/py/bin/python3.12 | grep -o '/[^ ]*' | xargs -I{} cp -L --parents {} root ||
@@ -75,16 +75,16 @@ ln -s /opt/py/bin/python3.12 root/venv/bin/python3
 printf 'home = /opt/py/bin\nversion = 3.12.9\n' | write root/venv/pyvenv.cfg
 echo 'import sys' | write $lib/os.py
 for name in __future__ typing importlib/__init__ contextlib; do echo 'import sys' | write $lib/$name.py; done
-extension $lib/lib-dynload/{_struct,_json}.$tag.so
+extension $lib/lib-dynload/{_struct,_json}."$tag".so
 echo 'from _struct import *' | write $lib/struct.py
 
 # Extensions before source, the tag before abi3 before none; a package before a module.
-extension $site/alpha/_{a,b,c,d,deep}.$tag.so $site/alpha/_a.abi3.so $site/alpha/{_one,_two,_late}.so \
+extension $site/alpha/_{a,b,c,d,deep}."$tag".so $site/alpha/_a.abi3.so $site/alpha/{_one,_two,_late}.so \
 	$site/alpha/_three.abi3.so $site/alpha/_never.so
 echo 'import alpha._never' | write $site/alpha/_a.py
 echo 'import alpha._never' | write $site/alpha.py
 echo 'import alpha._never' | write $site/alpha/plain.py
-cp own.so $site/alpha/_own.$tag.so
+cp own.so $site/alpha/_own."$tag".so
 write $site/alpha/__init__.py <<'PY'
 """A text: import alpha._never"""
 # import alpha._never
