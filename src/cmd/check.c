@@ -25,7 +25,7 @@ int cmd_check(struct options *o, struct error *e)
 	struct simulation s;
 	int status = -1;
 
-	if (!o->plan.engine)
+	if (!o->plan.engine && !o->plan.python)
 		return error_set(e, "check: no ENGINE; see 'ncclwhich check --help'");
 	if (simulation_start(&s, o, true, e) == 0 && commands_output(o, render, &s.report, e) == 0)
 		status = simulation_status(o, &s.report);

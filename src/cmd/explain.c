@@ -175,7 +175,7 @@ int cmd_explain(struct options *o, struct error *e)
 	struct explanation x = {.what = o->what};
 	int status = -1;
 
-	if (!o->plan.engine || !o->what)
+	if ((!o->plan.engine && !o->plan.python) || !o->what)
 		return error_set(e, "explain: ENGINE and, after '--', what to explain; see 'ncclwhich explain --help'");
 	if (simulation_start(&s, o, false, e) == 0) {
 		x.report = &s.report;

@@ -26,9 +26,19 @@ static int add_object(struct opens_report *report, const struct plan *plan, stru
 		      struct surfaces *surfaces, const char *path, struct error *e)
 {
 	struct opens_entry entry = {.path = path};
+	const char *in_root = plan_path(plan, store, path);
+	const struct elf_object *elf;
 	struct root_file *file;
-	const struct elf_object *elf = plan_object(plan, store, path, &file, e);
 
+	if (python_is_file(store, in_root)) {
+		entry.is_script = true;
+		entry.surface = surface_of(surfaces, NULL, NULL);
+		if (python_read(surfaces, plan, in_root, &entry.script, e) < 0)
+			return -1;
+		vec_push(&report->at, entry);
+		return 0;
+	}
+	elf = plan_object(plan, store, path, &file, e);
 	if (!elf)
 		return -1;
 	entry.file = file;
@@ -64,8 +74,10 @@ int cmd_opens(struct options *o, struct error *e)
 			goto out;
 	status = commands_output(o, render, &report, e);
 out:
-	for (i = 0; i < report.at.n; i++)
+	for (i = 0; i < report.at.n; i++) {
 		vec_free(&report.at.at[i].plugins.at);
+		vec_free(&report.at.at[i].script.opens);
+	}
 	vec_free(&report.at);
 	surfaces_free(&surfaces);
 	data_free(&data);

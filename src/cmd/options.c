@@ -13,7 +13,7 @@ enum {
 	OPT_CWD, OPT_EXE, OPT_INTERP, OPT_SECURE, OPT_CACHE, OPT_HWCAPS, OPT_ASSUME, OPT_DLOPEN,
 	OPT_COLOR, OPT_SHA256, OPT_FAIL_ON, OPT_STRICT, OPT_ALLOW_UNSURE, OPT_EACH, OPT_FILES_FROM, OPT_BINDINGS,
 	OPT_PID, OPT_RANKS, OPT_TIMEOUT, OPT_NO_GPU, OPT_DANGEROUS, OPT_MATRIX, OPT_RUN, OPT_GATE, OPT_UNTRACED,
-	OPT_PROFILE, OPT_DATA_DIR,
+	OPT_PROFILE, OPT_DATA_DIR, OPT_PYTHON, OPT_IMPORT,
 };
 
 static const struct option long_options[] = {
@@ -43,6 +43,8 @@ static const struct option long_options[] = {
 	{"each", no_argument, NULL, OPT_EACH},
 	{"profile", required_argument, NULL, OPT_PROFILE},
 	{"data-dir", required_argument, NULL, OPT_DATA_DIR},
+	{"python", required_argument, NULL, OPT_PYTHON},
+	{"import", required_argument, NULL, OPT_IMPORT},
 	{"bindings", no_argument, NULL, OPT_BINDINGS},
 	{"files-from", required_argument, NULL, OPT_FILES_FROM},
 	{"pid", required_argument, NULL, OPT_PID},
@@ -282,6 +284,34 @@ static int apply_confirm(struct options *o, int c, struct error *e)
 	}
 }
 
+/* MODULE[,MODULE...] */
+static void add_modules(struct options *o, const char *text)
+{
+	char *copy = xstrdup(text), *at = copy;
+
+	vec_push(&o->owned, copy);
+	do
+		vec_push(&o->plan.modules, strsep(&at, ","));
+	while (at);
+}
+
+/* With --python the interpreter is the engine: what was taken for one is the
+ * first shim. */
+static int options_python(struct options *o, struct error *e)
+{
+	struct event shim = {.name = o->plan.engine, .flags = OPEN_NOW, .shim = true};
+
+	if (!o->plan.python)
+		return o->plan.modules.n ? error_set(e, "--import: which Python? --python says it") : 0;
+	if (!o->plan.engine)
+		return 0;
+	vec_push(&o->plan.events, shim);
+	memmove(o->plan.events.at + 1, o->plan.events.at, (o->plan.events.n - 1) * sizeof(shim));
+	o->plan.events.at[0] = shim;
+	o->plan.engine = NULL;
+	return 0;
+}
+
 /* One option; 0, or -1 after an error. */
 static int apply(struct options *o, int c, struct error *e)
 {
@@ -332,6 +362,8 @@ static int apply(struct options *o, int c, struct error *e)
 		return 0;
 	case OPT_PROFILE: vec_push(&o->plan.profiles, optarg); return 0;
 	case OPT_DATA_DIR: o->plan.data_dir = optarg; return 0;
+	case OPT_PYTHON: o->plan.python = optarg; return 0;
+	case OPT_IMPORT: add_modules(o, optarg); return 0;
 	case OPT_BINDINGS: o->plan.bindings = true; return 0;
 	case OPT_FILES_FROM: o->files_from = optarg; return 0;
 	case 'h': o->help = true; return 0;
@@ -370,6 +402,8 @@ int options_parse(struct options *o, const char *command, int argc, char **argv,
 		else
 			o->what = argv[optind];
 	}
+	if (options_python(o, e) < 0)
+		return -1;
 	if (!o->plan.root && !o->clean_env)
 		env_inherit(&o->plan);
 	env_to_plan(&o->plan);
@@ -391,4 +425,5 @@ void options_free(struct options *o)
 	vec_free(&o->plan.assume);
 	vec_free(&o->plan.env);
 	vec_free(&o->plan.profiles);
+	vec_free(&o->plan.modules);
 }

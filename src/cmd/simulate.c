@@ -56,7 +56,18 @@ static int run_on(struct simulation *s, const struct options *o, const struct cp
 	return with_fixes ? fix_propose(r, &o->plan, cpu, e) : 0;
 }
 
-int simulation_start(struct simulation *s, const struct options *o, bool with_fixes, struct error *e)
+static int find_imports(struct simulation *s, struct options *o, struct error *e)
+{
+	if (!o->plan.python)
+		return 0;
+	if (imports_collect(&o->plan, s->store, o->plan.python, o->plan.modules.at, o->plan.modules.n, &s->imports, e) < 0)
+		return -1;
+	o->plan.engine = s->imports.executable;
+	o->plan.imports = &s->imports;
+	return 0;
+}
+
+int simulation_start(struct simulation *s, struct options *o, bool with_fixes, struct error *e)
 {
 	uint16_t machine;
 	int n, i;
@@ -70,7 +81,7 @@ int simulation_start(struct simulation *s, const struct options *o, bool with_fi
 	if (data_load(&s->data, o->plan.profiles.at, o->plan.profiles.n, o->plan.data_dir, e) < 0)
 		return -1;
 	surfaces_init(&s->surfaces, s->store, &s->data.data, s->data.data.targets[0]);
-	if (plan_machine(&o->plan, s->store, &machine, e) < 0 ||
+	if (find_imports(s, o, e) < 0 || plan_machine(&o->plan, s->store, &machine, e) < 0 ||
 	    (n = plan_cpus(&o->plan, machine, s->cpu, e)) < 0)
 		return -1;
 	for (i = 0; i < n; i++) {
@@ -90,6 +101,7 @@ void simulation_end(struct simulation *s)
 
 	for (i = 0; i < s->report.n; i++)
 		run_free(s->runs[i]);
+	imports_free(&s->imports);
 	surfaces_free(&s->surfaces);
 	data_free(&s->data);
 	store_free(s->store);

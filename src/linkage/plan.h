@@ -15,9 +15,14 @@ struct event {
 	bool shim;          /* a SHIM of the command line */
 };
 
+struct import_list;
+
 struct plan {
 	const char *engine;
 	VEC(struct event) events;
+	const char *python;      /* --python: the engine is this interpreter */
+	VEC(const char *) modules; /* … and this is what it imports, before all events */
+	const struct import_list *imports; /* the files that these are; NULL until they are found */
 
 	const char *root;     /* NULL = the running system */
 	const char *exe;      /* --exe: the program that loads a shared-object engine */

@@ -93,6 +93,15 @@ static bool is_printable(unsigned char c)
 	return c >= 0x20 && c < 0x7f;
 }
 
+/* In a sentence and not in a list of names: "via ncclCommInitRankScalable. A
+ * value of zero", "ncclCommInitRank failed". */
+static bool is_prose(const struct scan_hit *hit, size_t length)
+{
+	unsigned char before = hit->before ? hit->at[-1] : 0, after = length < hit->after ? hit->at[length] : 0;
+
+	return after && strchr(" .,:;()'`\"", after) && (!is_printable(before) || strchr(" (`'\"", before));
+}
+
 /* A name of the API: the longest that stands here.  Rust and Go run their
  * strings together, so what follows is no end and what precedes no start. */
 static bool take_symbol_name(struct reading *rd, const struct scan_hit *hit)
@@ -111,6 +120,8 @@ static bool take_symbol_name(struct reading *rd, const struct scan_hit *hit)
 	}
 	if (which < 0)
 		return false;
+	if (is_prose(hit, longest))
+		return true;
 	rd->s->n_held += !rd->s->held[which];
 	rd->s->held[which] = true;
 	return true;

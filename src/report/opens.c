@@ -15,6 +15,26 @@ struct shown {
 
 typedef void show_function(void *to, const struct shown *s);
 
+static void each_script_open(const struct python_file *f, show_function *show, void *to)
+{
+	const struct profile_row *row = f->profile ? profile_row_of(f->profile, NULL) : NULL;
+	size_t i;
+	unsigned n;
+
+	for (n = 0; row && n < row->names_count; n++)
+		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
+					 .flags = flags_of_words(f->profile->flags, f->profile->flags_count),
+					 .flags_known = true});
+	for (i = 0; i < f->opens.n; i++) {
+		char where[32];
+
+		snprintf(where, sizeof(where), "line %u", f->opens.at[i].line);
+		show(to, &(struct shown){.name = f->opens.at[i].name, .computed = !f->opens.at[i].name,
+					 .evidence = "script", .where = where, .flags = f->opens.at[i].flags,
+					 .flags_known = true});
+	}
+}
+
 static void each_open(const struct opens_entry *entry, show_function *show, void *to)
 {
 	const struct surface *f = entry->surface;
@@ -22,6 +42,8 @@ static void each_open(const struct opens_entry *entry, show_function *show, void
 	size_t i, k;
 	unsigned n;
 
+	if (entry->is_script)
+		each_script_open(&entry->script, show, to);
 	for (n = 0; row && n < row->names_count; n++)
 		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
 					 .flags = flags_of_words(f->profile->flags, f->profile->flags_count),
@@ -118,7 +140,7 @@ static void put_text(void *to, const struct shown *s)
 
 	if (!s->name) {
 		if (!l->computed++)
-			l->first = xstrdup(s->where ? s->where : "?");
+			l->first = xprintf("%s: %s", s->evidence, s->where ? s->where : "?");
 		return;
 	}
 	fputs("  opens ", l->t->stream);
@@ -135,7 +157,7 @@ static void put_computed(struct listing *l)
 {
 	if (!l->computed)
 		return;
-	fputs("  opens a name that is computed at run time  [code: ", l->t->stream);
+	fputs("  opens a name that is computed at run time  [", l->t->stream);
 	text_name(l->t, l->first);
 	if (l->computed > 1)
 		fprintf(l->t->stream, " and %zu other places", l->computed - 1);
@@ -154,7 +176,7 @@ void opens_text(struct text *t, const struct opens_report *o)
 
 		fputs(text_bold(t), t->stream);
 		text_name(t, o->at.at[i].path);
-		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen ? "" : "  (does not import dlopen)");
+		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen || o->at.at[i].is_script ? "" : "  (does not import dlopen)");
 		each_open(&o->at.at[i], put_text, &listing);
 		put_computed(&listing);
 		for (k = n = 0; k < o->target->symbols_count; k++)

@@ -3,6 +3,7 @@
 #define NCCLWHICH_REPORT_OPENS_H
 
 #include "linkage/plugins.h"
+#include "linkage/python.h"
 #include "linkage/surface.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -12,6 +13,8 @@ struct opens_entry {
 	const struct root_file *file;
 	const struct surface *surface;
 	struct plugin_opens plugins; /* of a copy of the library itself */
+	struct python_file script;   /* a Python file instead of an object: then SURFACE shows nothing */
+	bool is_script;
 };
 
 struct opens_report {

@@ -1,5 +1,7 @@
 #include "verdict/judge.h"
 
+#include "linkage/discover.h"
+#include "linkage/imports.h"
 #include "verdict/crossings.h"
 
 #include <stdlib.h>
@@ -94,13 +96,20 @@ static bool opens_by_itself(const struct run *r, const struct object *o)
 	return false;
 }
 
+/* A profile that covers the version says what is opened, be it nothing: a
+ * variable that is not set, or a consumer that is handed its library. */
+static bool is_settled(const struct surface *f)
+{
+	return f->profile && profile_row_of(f->profile, f->profile_version);
+}
+
 /* An object that looks the API up by name opens the library under a name; if
  * no path of it was seen, the name is hidden, and any answer would be a guess. */
 static void judge_hidden(struct run *r, const struct object *o)
 {
 	const struct surface *f = surface_of(r->surfaces, o->file, o->elf);
 
-	if (!surface_hides_loader(f) || opens_by_itself(r, o))
+	if (!surface_hides_loader(f) || opens_by_itself(r, o) || is_settled(f))
 		return;
 	consider(r, VERDICT_UNSURE);
 	if (f->profile)
@@ -240,6 +249,34 @@ static void judge_looked_up(struct run *r, const struct path *path)
 	free(text);
 }
 
+/* An import line that does not get to its end lays out less than was asked. */
+static void judge_imports(struct run *r, const struct plan *plan)
+{
+	const struct import_list *list = plan->imports;
+	size_t i;
+
+	for (i = 0; list && i < list->missing.n; i++) {
+		const struct import_missing *m = &list->missing.at[i];
+
+		if (m->fatal)
+			run_add_finding(r, "import-fails", SEVERITY_WARNING, NULL,
+					arena_printf(&r->arena, "no module named %s, which %s:%u imports: as far as can be "
+						     "seen, the import ends there", m->module, m->by ? m->by : "the request",
+						     m->line));
+	}
+	for (i = 0; i < r->sequence.opened.n; i++) {
+		const struct opened *opened = &r->sequence.opened.at[i];
+
+		if (opened->evidence == EVIDENCE_SCRIPT && opened->lookup && opened->lookup->error &&
+		    !target_matches(r->surfaces->target, opened->name))
+			run_add_finding(r, "import-fails", SEVERITY_WARNING, NULL,
+					arena_printf(&r->arena, "%s cannot be opened: %s", opened->name,
+						     opened->lookup->error));
+	}
+	if (list && list->note)
+		run_add_finding(r, "import-fails", SEVERITY_NOTE, NULL, list->note);
+}
+
 static void judge_symbols(struct run *r)
 {
 	size_t i;
@@ -263,6 +300,7 @@ void judge_run(struct run *r, const struct plan *plan)
 			judge_absence(r, r->paths.at[i]);
 	judge_symbols(r);
 	judge_declarations(r);
+	judge_imports(r, plan);
 	judge_visibility(r, plan);
 	if (!r->instances.n)
 		consider(r, VERDICT_NONE);

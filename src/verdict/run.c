@@ -1,5 +1,6 @@
 #include "verdict/run.h"
 
+#include "linkage/imports.h"
 #include "linkage/python.h"
 #include "verdict/crossings.h"
 #include "verdict/judge.h"
@@ -191,6 +192,45 @@ static int happen(struct run *r, struct discovery *d, struct event event, struct
 	return 0;
 }
 
+/* The object that opens extension modules: libpython, or the program that has
+ * it built in.  Its DT_RPATH is asked for what they need. */
+static struct object *import_caller(struct run *r)
+{
+	struct process *p = r->sequence.process;
+	struct object *o;
+
+	for (o = p->ns.at[0].first; o; o = o->next) {
+		const char *slash = strrchr(o->path, '/');
+
+		if (!strncmp(slash ? slash + 1 : o->path, "libpython3", 10))
+			return o;
+	}
+	return p->exe;
+}
+
+/* What the import line loads: extension modules are opened as Python does
+ * (sys.getdlopenflags() is RTLD_NOW), scripts open what they open. */
+static int run_imports(struct run *r, struct discovery *d, struct error *e)
+{
+	const struct import_list *list = d->plan->imports;
+	struct sequence *s = &r->sequence;
+	size_t i;
+
+	for (i = 0; list && i < list->at.n && !s->died; i++) {
+		const struct import_file *f = &list->at.at[i];
+		size_t before = s->process->objects.n;
+
+		if (f->extension)
+			sequence_open(s, import_caller(r), f->path, OPEN_NOW, EVIDENCE_SCRIPT,
+				      !f->by ? NULL : f->line ? arena_printf(&r->arena, "%s:%u", f->by, f->line)
+					       : arena_printf(&r->arena, "%s", f->by));
+		else if (read_script(r, d, f->path, e) < 0)
+			return -1;
+		discover_from(d, before);
+	}
+	return 0;
+}
+
 static int simulate(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
 {
 	struct sequence *s = &r->sequence;
@@ -203,6 +243,8 @@ static int simulate(struct run *r, const struct plan *plan, const struct cpu *cp
 	if (!s->process->started)
 		return 0;
 	discover_from(&d, 0);
+	if (run_imports(r, &d, e) < 0)
+		return -1;
 	for (i = 0; i < plan->events.n && !s->died; i++)
 		if (happen(r, &d, plan->events.at[i], e) < 0)
 			return -1;
