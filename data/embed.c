@@ -148,6 +148,7 @@ static void put_profile(const struct profile *p, int index)
 	put_list("objects", p->objects, p->objects_count);
 	put_list("strings", p->strings, p->strings_count);
 	put_list("flags", p->flags, p->flags_count);
+	printf("\t.optional = %s,\n", p->optional ? "true" : "false");
 	printf("\t.versions_count = %u, .versions = (struct profile_row[]){\n", p->versions_count);
 	for (i = 0; i < p->versions_count; i++) {
 		fputs("\t\t{.from = ", stdout);

@@ -145,15 +145,23 @@ static void compare_copies(struct watch *w, const char *pid)
 	}
 }
 
+/* By its name in the link map, else by its file: the same file may have been
+ * opened under another spelling. */
 static struct object *find_object(const struct watch *w, const char *name)
 {
 	struct process *p = w->r->sequence.process;
+	struct root_file *file;
 	size_t i;
 
 	if (!*name)
 		return p->exe;
 	for (i = 0; i < p->objects.n; i++)
 		if (!strcmp(p->objects.at[i]->path, name))
+			return p->objects.at[i];
+	if (name[0] != '/' || root_lookup(p->store->root, names_add(&p->store->names, name), &file))
+		return NULL;
+	for (i = 0; i < p->objects.n; i++)
+		if (p->objects.at[i]->file == file)
 			return p->objects.at[i];
 	return NULL;
 }
@@ -176,7 +184,8 @@ static void compare_extra(struct watch *w, const char *pid)
 }
 
 /* What a path of FROM would get for SYMBOL by dlsym; NULL if it has none. */
-static const struct object *looked_up(struct watch *w, const struct object *from, const char *symbol, const char *to)
+static const struct object *looked_up(struct watch *w, const struct object *from, const char *symbol,
+				      const struct object *to)
 {
 	const struct object *any = NULL;
 	size_t i;
@@ -188,7 +197,7 @@ static const struct object *looked_up(struct watch *w, const struct object *from
 		if (p->requester != from || p->how != HOW_DLOPEN || !p->lookup->object)
 			continue;
 		d = scope_dlsym(w->r->sequence.process, p->lookup->object, symbol);
-		if (d.object && !strcmp(d.object->path, to))
+		if (d.object && d.object == to)
 			return d.object;
 		any = d.object ? d.object : any;
 	}
@@ -218,7 +227,7 @@ static void compare_binding(struct watch *w, const struct record *r)
 					dlsym ? "looks up" : "calls", r->field[4]);
 
 	if (from && dlsym)
-		known = (predicted = looked_up(w, from, r->field[4], r->field[3])) != NULL;
+		known = (predicted = looked_up(w, from, r->field[4], to)) != NULL;
 	else if (from)
 		predicted = bound_to(w, from, r->field[4], &known);
 	add_row(w, "binding", what, known ? predicted ? predicted->path : "nothing" : "nothing of the kind", observed,

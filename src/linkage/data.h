@@ -94,6 +94,7 @@ struct profile {
 	const char **strings; /* texts in its read-only data: each of them */
 	unsigned strings_count;
 	const char *version_before, *version_after; /* the version stands between these texts */
+	bool optional; /* opens only what is there, and goes on without */
 	const char **flags;
 	unsigned flags_count;
 	struct profile_row *versions;

@@ -129,6 +129,7 @@ static const cyaml_schema_field_t profile_fields[] = {
 			       4, 64),
 	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_after,
 			       1, 64),
+	CYAML_FIELD_BOOL("optional", CYAML_FLAG_OPTIONAL, struct profile, optional),
 	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct profile, flags, &text, 1, 8),
 	CYAML_FIELD_SEQUENCE("versions", CYAML_FLAG_POINTER, struct profile, versions, &row, 1, CYAML_UNLIMITED),
 	CYAML_FIELD_END

@@ -59,35 +59,57 @@ unsigned flags_of_words(const char *const *word, unsigned n)
 	return flags & (OPEN_LAZY | OPEN_NOW) ? flags : flags | OPEN_NOW;
 }
 
-/* The value of one placeholder of a name; NULL if it has none here. */
-static const char *placeholder(const struct discovery *d, const struct surface *f, const char *at, size_t n,
-			       char *number)
+/* The directory of Python packages that a file lies in, or NULL. */
+static const char *site_of(const struct discovery *d, const char *file)
 {
-	int cuda = !f || n != 1 ? -1 : *at == 'M' ? f->cuda_major : *at == 'm' ? f->cuda_minor : -1;
+	static const char *const site[] = {"/site-packages/", "/dist-packages/"};
+	const char *at;
+	size_t i;
+
+	for (i = 0; i < sizeof(site) / sizeof(site[0]); i++)
+		if ((at = strstr(file, site[i])))
+			return names_add_n(&d->surfaces->store->names, file, (size_t)(at - file) + strlen(site[i]) - 1);
+	return NULL;
+}
+
+struct expansion {
+	const struct discovery *d;
+	const struct surface *f; /* NULL: a script */
+	const char *file;
+	char number[16];
+};
+
+/* The value of one placeholder of a name; NULL if it has none here. */
+static const char *placeholder(struct expansion *x, const char *at, size_t n)
+{
+	int cuda = !x->f || n != 1 ? -1 : *at == 'M' ? x->f->cuda_major : *at == 'm' ? x->f->cuda_minor : -1;
 
 	if (n > 4 && !strncmp(at, "env:", 4)) {
 		char *name = xprintf("%.*s", (int)(n - 4), at + 4);
-		const char *value = plan_getenv(d->plan, name);
+		const char *value = plan_getenv(x->d->plan, name);
 
 		free(name);
 		return value && *value ? value : NULL;
 	}
+	if (n == 4 && !strncmp(at, "site", 4))
+		return site_of(x->d, x->file);
 	if (cuda < 0)
 		return NULL;
-	sprintf(number, "%d", cuda);
-	return number;
+	snprintf(x->number, sizeof(x->number), "%d", cuda);
+	return x->number;
 }
 
-/* A name of a profile with its placeholders filled in, {M} and {m} by the CUDA
- * version seen in the object, {env:NAME} by the process's environment; NULL if
- * one has no value: then the consumer does not try this name. */
-static const char *expand(const struct discovery *d, const struct surface *f, const char *name)
+/* A name of a profile with its placeholders filled in: {M} and {m} by the CUDA
+ * version seen in the object, {env:NAME} by the process's environment, {site} by
+ * the directory of Python packages that the file is in; NULL if one has no
+ * value: then the consumer does not try this name. */
+static const char *expand(struct expansion *x, const char *name)
 {
-	char *out = xstrdup(""), *more, number[16];
+	char *out = xstrdup(""), *more;
 	const char *result = NULL, *open, *close, *value;
 
 	while ((open = strchr(name, '{')) && (close = strchr(open, '}'))) {
-		value = placeholder(d, f, open + 1, (size_t)(close - open - 1), number);
+		value = placeholder(x, open + 1, (size_t)(close - open - 1));
 		if (!value)
 			goto out;
 		more = xprintf("%s%.*s%s", out, (int)(open - name), name, value);
@@ -98,7 +120,7 @@ static const char *expand(const struct discovery *d, const struct surface *f, co
 	more = xprintf("%s%s", out, name);
 	free(out);
 	out = more;
-	result = names_add(&d->surfaces->store->names, out);
+	result = names_add(&x->d->surfaces->store->names, out);
 out:
 	free(out);
 	return result;
@@ -118,8 +140,11 @@ static bool open_one(struct discovery *d, struct object *o, const char *name, un
 
 /* The first name that opens is kept.  A name that the user chose by a variable
  * is the only one: if it does not open, nothing else is tried. */
-void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f)
+void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f,
+			 const char *file)
 {
+	struct expansion x = {.d = d, .f = f, .file = file};
+	struct root_file *there;
 	const char *version = f ? f->profile_version : NULL;
 	const struct profile_row *row = profile_row_of(p, version);
 	const char *chosen = row && row->override ? plan_getenv(d->plan, row->override) : NULL, *source;
@@ -134,8 +159,10 @@ void discover_by_profile(struct discovery *d, struct object *o, const struct pro
 		return;
 	}
 	for (i = 0; i < row->names_count; i++) {
-		const char *name = expand(d, f, row->names[i]);
+		const char *name = expand(&x, row->names[i]);
 
+		if (name && p->optional && name[0] == '/' && root_lookup(d->surfaces->store->root, name, &there))
+			continue;
 		if (name && open_one(d, o, name, flags_of_words(p->flags, p->flags_count), EVIDENCE_PROFILE, source))
 			return;
 	}
@@ -221,7 +248,7 @@ void discover(struct discovery *d, struct object *o)
 	if (f->tracked || is_declared(d, o))
 		return;
 	if (f->profile)
-		discover_by_profile(d, o, f->profile, f);
+		discover_by_profile(d, o, f->profile, f, o->path);
 	else if (!open_by_notes(d, o, f) && f->imports_dlopen && !open_by_code(d, o, f) && surface_computes(f))
 		open_by_literals(d, o, f);
 }

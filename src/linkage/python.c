@@ -307,8 +307,7 @@ int python_read(struct surfaces *s, const struct plan *plan, const char *path, s
 		return error_set(e, "%s: cannot be read as a script", path);
 	c.at = (const char *)data;
 	read_text(&c);
-	if (out->opens.n || out->n_held)
-		out->profile = recognise(s, data, size);
+	out->profile = recognise(s, data, size);
 	return 0;
 }
 
@@ -318,7 +317,7 @@ bool python_open_all(struct discovery *d, const struct python_file *f, struct ob
 	size_t i;
 
 	if (f->profile) {
-		discover_by_profile(d, caller, f->profile, NULL);
+		discover_by_profile(d, caller, f->profile, NULL, f->path);
 		return true;
 	}
 	for (i = 0; i < f->opens.n; i++) {

@@ -59,6 +59,15 @@ printf 'import envs, ctypes\nso = envs.VLLM_NCCL_SO_PATH or "libnccl.so.2"\nctyp
 expect 0 'known from its profile: vllm' ./engine pynccl.py
 expect 1 'opens /nowhere/libnccl.so' --env VLLM_NCCL_SO_PATH=/nowhere/libnccl.so ./engine pynccl.py
 
+# A preload by path, before an extension that asks by name: the first copy answers.
+mkdir -p site-packages/torch site-packages/nvidia/nccl/lib && cp other/libnccl.so.2 site-packages/nvidia/nccl/lib/
+printf 'def _preload_cuda_deps():\n    x = [("nccl", "libnccl.so.*[0-9]")]\n' >site-packages/torch/__init__.py
+printf 'import ctypes\nctypes.CDLL("libnccl.so.2")\n' >asks.py
+expect 0 'known from its profile: torch' ./engine site-packages/torch/__init__.py asks.py
+grep -q 'verdict: one' said && grep -q "copy 1.*$work/site-packages/nvidia" said || { echo 'the preload did not answer'; cat said; failures=1; }
+rm -r site-packages/nvidia
+expect 0 "copy 1, 2.30.7: $work/lib/libnccl.so.2" ./engine site-packages/torch/__init__.py asks.py
+
 # The engine itself may be a script: its interpreter is the executable.
 mkdir bin && cp engine bin/python3
 printf '#!/usr/bin/env python3\nimport ctypes\nctypes.CDLL("libnccl.so.2")\n' >serve && chmod +x serve
