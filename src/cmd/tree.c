@@ -42,8 +42,13 @@ static void declared_events(struct sequence *s, const struct plan *plan)
 {
 	size_t i;
 
-	for (i = 0; s->process->started && i < plan->events.n; i++)
-		sequence_declared(s, &plan->events.at[i]);
+	for (i = 0; s->process->started && i < plan->events.n; i++) {
+		struct event event = plan->events.at[i];
+
+		if (event.shim && !strchr(event.name, '/'))
+			event.name = plan_path(plan, s->process->store, event.name);
+		sequence_declared(s, &event);
+	}
 }
 
 static int tree_one(struct options *o, struct error *e)

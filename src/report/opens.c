@@ -70,6 +70,18 @@ static void each_open(const struct opens_entry *entry, show_function *show, void
 					 .where = f->literal.at[i].whole ? NULL : "the end of another text"});
 }
 
+/* By the code where a call of dlsym shows the name, else by the text in it. */
+static bool looks_up_symbol(const struct target *t, const struct surface *f, unsigned k)
+{
+	size_t i;
+
+	for (i = 0; i < f->code.n; i++)
+		if (f->code.at[i].name && !strncmp(f->code.at[i].function, "dl", 2) &&
+		    strstr(f->code.at[i].function, "sym") && !strcmp(f->code.at[i].name, t->symbols[k].name))
+			return true;
+	return f->held[k] && !f->imported[k] && !f->defined[k];
+}
+
 static json_t *json_imports(const struct surface *f)
 {
 	json_t *list = json_array();
@@ -108,7 +120,7 @@ json_t *opens_json(const struct opens_report *o)
 		each_open(&o->at.at[i], put_json, opens);
 		json_object_set_new(j, "opens", opens);
 		for (k = 0; k < o->target->symbols_count; k++)
-			if (f->held[k] && !f->imported[k] && !f->defined[k])
+			if (looks_up_symbol(o->target, f, k))
 				json_array_append_new(looks_up, json_string(o->target->symbols[k].name));
 		json_object_set_new(j, "looks_up", looks_up);
 		if (surface_hides_loader(f))
@@ -180,7 +192,7 @@ void opens_text(struct text *t, const struct opens_report *o)
 		each_open(&o->at.at[i], put_text, &listing);
 		put_computed(&listing);
 		for (k = n = 0; k < o->target->symbols_count; k++)
-			if (f->held[k] && !f->imported[k] && !f->defined[k])
+			if (looks_up_symbol(o->target, f, k))
 				fprintf(t->stream, "%s%s", n++ ? ", " : "  looks up ", o->target->symbols[k].name);
 		if (n)
 			fputc('\n', t->stream);

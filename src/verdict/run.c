@@ -1,6 +1,7 @@
 #include "verdict/run.h"
 
 #include "linkage/imports.h"
+#include "linkage/package.h"
 #include "linkage/python.h"
 #include "verdict/crossings.h"
 #include "verdict/judge.h"
@@ -174,24 +175,6 @@ static int read_script(struct run *r, struct discovery *d, const char *path, str
 	return 0;
 }
 
-static int happen(struct run *r, struct discovery *d, struct event event, struct error *e)
-{
-	struct sequence *s = &r->sequence;
-	const char *path = plan_path(d->plan, r->surfaces->store, event.name);
-	size_t before = s->process->objects.n;
-
-	if (event.shim && python_is_file(r->surfaces->store, path)) {
-		if (read_script(r, d, path, e) < 0)
-			return -1;
-	} else {
-		if (d->plan->deepbind && target_matches(r->surfaces->target, event.name))
-			event.flags |= OPEN_DEEPBIND;
-		sequence_declared(s, &event);
-	}
-	discover_from(d, before);
-	return 0;
-}
-
 /* The object that opens extension modules: libpython, or the program that has
  * it built in.  Its DT_RPATH is asked for what they need. */
 static struct object *import_caller(struct run *r)
@@ -206,6 +189,51 @@ static struct object *import_caller(struct run *r)
 			return o;
 	}
 	return p->exe;
+}
+
+/* A package: its extension modules are opened, its Python files read. */
+static int read_package(struct run *r, struct discovery *d, const char *path, struct error *e)
+{
+	struct package_files files;
+	int result = 0;
+	size_t i;
+
+	package_list(r->surfaces->store, path, &files);
+	if (!files.at.n)
+		result = error_set(e, "%s: a directory without Python files or extension modules", path);
+	for (i = 0; i < files.at.n && !result && !r->sequence.died; i++)
+		if (python_is_file(r->surfaces->store, files.at.at[i]))
+			result = read_script(r, d, files.at.at[i], e);
+		else
+			sequence_open(&r->sequence, import_caller(r), files.at.at[i], OPEN_NOW, EVIDENCE_SCRIPT, path);
+	if (files.cut)
+		run_add_finding(r, "import-fails", SEVERITY_NOTE, NULL,
+				arena_printf(&r->arena, "%s: more files than are looked at", path));
+	vec_free(&files.at);
+	return result;
+}
+
+static int happen(struct run *r, struct discovery *d, struct event event, struct error *e)
+{
+	struct sequence *s = &r->sequence;
+	const char *path = plan_path(d->plan, r->surfaces->store, event.name);
+	size_t before = s->process->objects.n;
+
+	if (event.shim && root_is_directory(r->surfaces->store->root, path)) {
+		if (read_package(r, d, path, e) < 0)
+			return -1;
+	} else if (event.shim && python_is_file(r->surfaces->store, path)) {
+		if (read_script(r, d, path, e) < 0)
+			return -1;
+	} else {
+		if (event.shim && !strchr(event.name, '/'))
+			event.name = path; /* a shim is a file, not a name to search for */
+		if (d->plan->deepbind && target_matches(r->surfaces->target, event.name))
+			event.flags |= OPEN_DEEPBIND;
+		sequence_declared(s, &event);
+	}
+	discover_from(d, before);
+	return 0;
 }
 
 /* What the import line loads: extension modules are opened as Python does

@@ -68,6 +68,15 @@ grep -q 'verdict: one' said && grep -q "copy 1.*$work/site-packages/nvidia" said
 rm -r site-packages/nvidia
 expect 0 "copy 1, 2.30.7: $work/lib/libnccl.so.2" ./engine site-packages/torch/__init__.py asks.py
 
+# A package as a shim: its files are read, its extension modules opened.
+mkdir -p acme/inner && echo >acme/__init__.py && cp asks.py acme/inner/ && echo 'int acme;' >acme.c
+# shellcheck disable=SC2086
+$CC -shared -fPIC -Wl,--no-as-needed acme.c -Llib -l:libnccl.so.2 -o acme/core.so || { echo 'cannot compile'; exit 1; }
+expect 0 "$work/acme/core.so needs libnccl.so.2" ./engine acme
+expect 0 "in a script, $work/acme/inner/asks.py:2" ./engine acme
+mkdir empty
+expect 2 'a directory without Python files' ./engine empty
+
 # The engine itself may be a script: its interpreter is the executable.
 mkdir bin && cp engine bin/python3
 printf '#!/usr/bin/env python3\nimport ctypes\nctypes.CDLL("libnccl.so.2")\n' >serve && chmod +x serve
