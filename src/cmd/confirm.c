@@ -256,7 +256,7 @@ static int confirm_engine(struct confirmation *x, struct options *o, const struc
 		return confirm_watch(&x->confirm, r, o->confirm.command, &x->status, e);
 	if (confirm_replay(&x->confirm, r, "replay", false, e) < 0)
 		return -1;
-	if (!o->plan.bind_now && r->sequence.process->started && confirm_bound_now(x, o, e) < 0)
+	if (!o->plan.bind_now && r->life.sequence.process->started && confirm_bound_now(x, o, e) < 0)
 		return -1;
 	return o->confirm.no_gpu ? 0 : confirm_devices(&x->confirm, r, e);
 }

@@ -80,7 +80,7 @@ static bool visit_scope(void *context, struct object *searched, const char *scop
 /* Who asks for the symbol, every scope in order, and who answers. */
 static size_t explain_symbol(struct text *t, const struct run *r, const char *symbol)
 {
-	struct process *p = r->sequence.process;
+	struct process *p = r->life.sequence.process;
 	struct object *o;
 	size_t i, found = 0;
 
@@ -111,7 +111,7 @@ static size_t explain_symbol(struct text *t, const struct run *r, const char *sy
 
 static void explain_run(struct text *t, struct explanation *x, const struct run *r)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 	size_t i;
 
 	for (i = 0; i < p->lookups.n; i++)
@@ -136,7 +136,7 @@ static char *render_json(struct explanation *x, size_t *size)
 	size_t i, k;
 
 	for (i = 0; i < x->report->n; i++) {
-		const struct process *p = x->report->run[i]->sequence.process;
+		const struct process *p = x->report->run[i]->life.sequence.process;
 
 		for (k = 0; k < p->lookups.n; k++)
 			if (concerns(p->lookups.at[k], x->what)) {
@@ -180,7 +180,7 @@ int cmd_explain(struct options *o, struct error *e)
 	if (simulation_start(&s, o, false, e) == 0) {
 		x.report = &s.report;
 		if (commands_output(o, render, &x, e) == 0)
-			status = s.runs[0]->sequence.process->started ? 0 : 1;
+			status = s.runs[0]->life.sequence.process->started ? 0 : 1;
 		if (status >= 0 && !x.found)
 			status = error_set(e, "explain: '%s' is no name that is asked for, no object that is loaded, no symbol "
 					   "that is referred to and no finding of this run", o->what);

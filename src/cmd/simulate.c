@@ -89,7 +89,7 @@ int simulation_start(struct simulation *s, struct options *o, bool with_fixes, s
 			return -1;
 		/* The first processor has every subdirectory that any has: if it
 		 * did not matter there, it matters nowhere. */
-		if (!i && !s->runs[0]->sequence.process->cpu_matters)
+		if (!i && !s->runs[0]->life.sequence.process->cpu_matters)
 			break;
 	}
 	return 0;

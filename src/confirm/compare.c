@@ -37,13 +37,13 @@ static const char *name_of(const struct object *o)
 
 static const char *seen_name(const struct comparison *x, const struct seen *s)
 {
-	return !s ? "nothing" : *s->path ? s->path : name_of(x->r->sequence.process->exe);
+	return !s ? "nothing" : *s->path ? s->path : name_of(x->r->life.sequence.process->exe);
 }
 
 /* Namespaces are counted when something is in them. */
 static unsigned namespace_of(const struct comparison *x, const struct object *o)
 {
-	const struct process *p = x->r->sequence.process;
+	const struct process *p = x->r->life.sequence.process;
 	unsigned n = 0;
 	int i;
 
@@ -149,7 +149,7 @@ static void compare_maps(struct comparison *x, const char *when, const struct ob
 /* A failed open may take along what start-up had mapped. */
 static bool was_mapped(const struct comparison *x, const struct seen *s)
 {
-	const struct process *p = x->r->sequence.process;
+	const struct process *p = x->r->life.sequence.process;
 	size_t i;
 
 	for (i = 0; i < p->objects.n; i++)
@@ -162,7 +162,7 @@ static bool was_mapped(const struct comparison *x, const struct seen *s)
  * is not known afterwards: only what was there. */
 static void compare_start(struct comparison *x)
 {
-	const struct process *p = x->r->sequence.process;
+	const struct process *p = x->r->life.sequence.process;
 	bool *met = arena_alloc(&x->c->arena, x->start.n + 1);
 	const struct object *o;
 	size_t i;
@@ -183,7 +183,7 @@ static void compare_start(struct comparison *x)
 
 static void compare_end(struct comparison *x)
 {
-	const struct process *p = x->r->sequence.process;
+	const struct process *p = x->r->life.sequence.process;
 	VEC(const struct object *) list = {0};
 	const struct object *o;
 	size_t i;
@@ -263,7 +263,7 @@ static void compare_open(struct comparison *x, const struct opened *o, size_t nu
 
 static void compare_opens(struct comparison *x)
 {
-	const struct sequence *s = &x->r->sequence;
+	const struct sequence *s = &x->r->life.sequence;
 	size_t i, number = 0;
 
 	for (i = 0; i < s->opened.n; i++) {
@@ -285,7 +285,7 @@ static void put_questions(FILE *f, const struct run *r)
 
 	for (i = 0; i < r->paths.n; i++)
 		if (r->paths.at[i]->how == HOW_NEEDED && r->paths.at[i]->instance)
-			orders_put(f, "ask", r->paths.at[i]->requester == r->sequence.process->exe ? ""
+			orders_put(f, "ask", r->paths.at[i]->requester == r->life.sequence.process->exe ? ""
 				   : r->paths.at[i]->requester->path, r->paths.at[i]->request, NULL);
 }
 
@@ -341,7 +341,7 @@ static const struct record *find_binding(struct comparison *x, const struct obje
 
 static void compare_bindings(struct comparison *x)
 {
-	struct process *p = x->r->sequence.process;
+	struct process *p = x->r->life.sequence.process;
 	const struct target *target = x->r->surfaces->target;
 	bool *taken = xmalloc(x->child->records.n + 1);
 	const struct record *r = NULL;
@@ -401,7 +401,7 @@ static bool is_missing_assumed(const struct run *r)
 {
 	const struct object *o;
 
-	for (o = process_first(r->sequence.process, 0); o; o = o->next)
+	for (o = process_first(r->life.sequence.process, 0); o; o = o->next)
 		if (o->missing && o->assumed && o->event < 0)
 			return true;
 	return false;
@@ -409,7 +409,7 @@ static bool is_missing_assumed(const struct run *r)
 
 static int compare(struct comparison *x, struct error *e)
 {
-	const struct process *p = x->r->sequence.process;
+	const struct process *p = x->r->life.sequence.process;
 	const struct record *trouble = child_record(x->child, "trouble", NULL);
 	bool reached = child_record(x->child, "mapped", NULL) != NULL;
 
@@ -424,12 +424,12 @@ static int compare(struct comparison *x, struct error *e)
 		p->started == reached, false);
 	if (!reached || !p->started)
 		return 0;
-	process_bind_calls(x->r->sequence.process);
+	process_bind_calls(x->r->life.sequence.process);
 	take_objects(x);
 	compare_start(x);
 	compare_opens(x);
 	if (!child_record(x->child, "done", NULL)) {
-		if (!x->r->sequence.died)
+		if (!x->r->life.sequence.died)
 			add_row(x, "end", "the replay", "ends", child_end_text(x->child, &x->c->arena), false, false);
 		return 0;
 	}
@@ -442,7 +442,7 @@ static int compare(struct comparison *x, struct error *e)
 int confirm_replay(struct confirm *c, struct run *r, const char *stage, bool again, struct error *e)
 {
 	struct child_environment env = {.at = {0}};
-	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds,
+	struct child_setup setup = {.place = &c->place, .cwd = r->life.sequence.setup.cwd, .seconds = c->setup->replay_seconds,
 				    .untraced = c->setup->untraced};
 	struct child child;
 	struct comparison x = {.c = c, .r = r, .child = &child, .stage = stage, .again = again};
@@ -452,7 +452,7 @@ int confirm_replay(struct confirm *c, struct run *r, const char *stage, bool aga
 	if (confirm_program(c, r, &setup.exe, e) < 0 || confirm_prove(c, r, e) < 0)
 		return -1;
 	orders = replay_orders(r, setup.exe);
-	confirm_environment(c, &r->sequence.setup, &env);
+	confirm_environment(c, &r->life.sequence.setup, &env);
 	confirm_environment_add(c, &env, REPLAY_VARIABLE "=97,98");
 	setup.orders = orders;
 	setup.env = env.at.at;

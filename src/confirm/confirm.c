@@ -165,13 +165,13 @@ void orders_put_opens(FILE *f, const struct run *r)
 	char number[16];
 	size_t i;
 
-	for (i = 0; i < r->sequence.opened.n; i++) {
-		const struct opened *o = &r->sequence.opened.at[i];
+	for (i = 0; i < r->life.sequence.opened.n; i++) {
+		const struct opened *o = &r->life.sequence.opened.at[i];
 
 		if (!o->lookup)
 			continue;
 		snprintf(number, sizeof(number), "%u", real_flags(o->flags));
-		orders_put(f, "open", number, o->caller == r->sequence.process->exe ? "" : o->caller->path, o->name, NULL);
+		orders_put(f, "open", number, o->caller == r->life.sequence.process->exe ? "" : o->caller->path, o->name, NULL);
 	}
 }
 
@@ -188,9 +188,9 @@ void orders_put_symbols(FILE *f, const struct target *t)
 static int refuse(const struct confirm *c, const struct run *r, struct error *e)
 {
 	const struct plan *plan = c->setup->plan;
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 
-	if (r->sequence.setup.secure)
+	if (r->life.sequence.setup.secure)
 		return error_set(e, "%s: a set-id program ignores the replay library and would run: it cannot be confirmed",
 				 p->exe->path);
 	if (plan->interp)
@@ -210,7 +210,7 @@ static int refuse(const struct confirm *c, const struct run *r, struct error *e)
 
 int confirm_program(struct confirm *c, const struct run *r, const char **path, struct error *e)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 
 	if (refuse(c, r, e) < 0)
 		return -1;
@@ -228,7 +228,7 @@ int confirm_program(struct confirm *c, const struct run *r, const char **path, s
 int confirm_prove(struct confirm *c, const struct run *r, struct error *e)
 {
 	struct child_environment env = {.at = {0}};
-	struct child_setup setup = {.place = &c->place, .cwd = r->sequence.setup.cwd, .seconds = c->setup->replay_seconds,
+	struct child_setup setup = {.place = &c->place, .cwd = r->life.sequence.setup.cwd, .seconds = c->setup->replay_seconds,
 				    .untraced = c->setup->untraced};
 	struct child child;
 	int result = -1;
@@ -237,7 +237,7 @@ int confirm_prove(struct confirm *c, const struct run *r, struct error *e)
 		return 0;
 	if (confirm_program(c, r, &setup.exe, e) < 0)
 		return -1;
-	confirm_environment(c, &r->sequence.setup, &env);
+	confirm_environment(c, &r->life.sequence.setup, &env);
 	confirm_environment_add(c, &env, "LD_TRACE_LOADED_OBJECTS=1");
 	setup.env = env.at.at;
 	if (child_start(&child, &setup, e) < 0)
@@ -247,7 +247,7 @@ int confirm_prove(struct confirm *c, const struct run *r, struct error *e)
 		error_set(e, "%s: %s", setup.exe, child.said);
 	else if (strstr(child.said, c->place.library))
 		result = 0;
-	else if (!r->sequence.process->started && child.end != CHILD_AT_ENTRY && !(child.end == CHILD_EXITED && !child.status))
+	else if (!r->life.sequence.process->started && child.end != CHILD_AT_ENTRY && !(child.end == CHILD_EXITED && !child.status))
 		result = 0; /* it fails or hangs before that, as predicted */
 	else
 		error_set(e, "%s: its loader does not map %s, so that it cannot be stopped in time (%s)%s%s", setup.exe,

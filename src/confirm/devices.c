@@ -191,7 +191,7 @@ const char *case_predicted(struct confirm *c, struct first_trouble predicted)
 /* The copy that answers a path's call of NAME. */
 static const struct instance *answers(struct run *r, const struct path *path, const char *name)
 {
-	struct process *p = r->sequence.process;
+	struct process *p = r->life.sequence.process;
 	struct object *requester = (struct object *)path->requester;
 	struct definition d = {0};
 	size_t i;
@@ -241,7 +241,7 @@ static struct first_trouble predict(struct run *r, const struct path *mint, cons
 		take_trouble(&first, id_between_versions(t, from->surface->version, in->surface->version));
 	self_calls(r, in, &first);
 	if (at != in) {
-		take_trouble(&first, comm_between_versions(t, elf_machine_name(r->sequence.process->facts->machine),
+		take_trouble(&first, comm_between_versions(t, elf_machine_name(r->life.sequence.process->facts->machine),
 							   in->surface->version, at->surface->version));
 		self_calls(r, at, &first);
 	}
@@ -281,7 +281,7 @@ static const char *crossed_calls(struct confirm *c, const struct run *r, const c
 		from[strcspn(from, " ")] = '\0';
 		to[strcspn(to, " ")] = '\0';
 		if (strcmp(from, to) && target_symbol_index(r->surfaces->target, symbol) >= 0) {
-			const struct object *o = process_find(r->sequence.process, from);
+			const struct object *o = process_find(r->life.sequence.process, from);
 
 			if (o && run_instance_of(r, o))
 				list = confirm_text(c, "%s%s%s", list, *list ? ", " : "", symbol);
@@ -385,10 +385,10 @@ static size_t event_number(const struct run *r, const struct lookup *l)
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < r->sequence.opened.n; i++) {
-		if (r->sequence.opened.at[i].lookup == l)
+	for (i = 0; i < r->life.sequence.opened.n; i++) {
+		if (r->life.sequence.opened.at[i].lookup == l)
 			return n;
-		n += r->sequence.opened.at[i].lookup != NULL;
+		n += r->life.sequence.opened.at[i].lookup != NULL;
 	}
 	return n;
 }
@@ -410,7 +410,7 @@ static void put_paths(struct stage2 *s, FILE *f)
 		if (p->how == HOW_DLOPEN)
 			orders_put(f, "path", "opened", number, NULL);
 		else
-			orders_put(f, "path", "needed", p->requester == r->sequence.process->exe ? "" : p->requester->path, NULL);
+			orders_put(f, "path", "needed", p->requester == r->life.sequence.process->exe ? "" : p->requester->path, NULL);
 	}
 }
 
@@ -424,13 +424,13 @@ static void prepare(struct stage2 *s)
 	orders_put_opens(f, s->r);
 	put_paths(s, f);
 	fclose(f);
-	confirm_environment(s->c, &s->r->sequence.setup, &s->env);
+	confirm_environment(s->c, &s->r->life.sequence.setup, &s->env);
 	confirm_environment_for_nccl(s->c, &s->env);
 	confirm_environment_add(s->c, &s->env, REPLAY_VARIABLE "=97,98");
 	confirm_environment_add(s->c, &s->env, "LD_DEBUG=bindings");
 	confirm_environment_add(s->c, &s->env, confirm_text(s->c, "LD_DEBUG_OUTPUT=%s/bindings", place_inside(&s->c->place)));
 	s->k.orders = s->orders;
-	s->k.cwd = s->r->sequence.setup.cwd;
+	s->k.cwd = s->r->life.sequence.setup.cwd;
 	s->k.env = s->env.at.at;
 	s->k.ranks = s->c->setup->ranks;
 }
@@ -441,7 +441,7 @@ int confirm_devices(struct confirm *c, struct run *r, struct error *e)
 	int result = -1;
 	size_t i;
 
-	if (!r->sequence.process->started || r->sequence.died)
+	if (!r->life.sequence.process->started || r->life.sequence.died)
 		return 0;
 	if (confirm_program(c, r, &s.k.program, e) < 0 || confirm_prove(c, r, e) < 0)
 		return -1;

@@ -118,7 +118,7 @@ bool confirm_is_copy(struct run *r, const char *path)
 
 int confirm_maps(struct confirm *c, struct run *r, int pid, struct error *e)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 	struct maps m = {.c = c, .r = r};
 	const struct object *o;
 	size_t i;

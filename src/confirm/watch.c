@@ -31,10 +31,10 @@ static int run_command(struct watch *w, char **command, const char *library, con
 
 	for (i = 0; i < w->c->setup->plan->env.n; i++)
 		confirm_environment_add(w->c, &env, w->c->setup->plan->env.at[i]);
-	if (w->r->sequence.setup.library_path)
-		confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_LIBRARY_PATH=%s", w->r->sequence.setup.library_path));
-	if (w->r->sequence.setup.preload)
-		confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_PRELOAD=%s", w->r->sequence.setup.preload));
+	if (w->r->life.sequence.setup.library_path)
+		confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_LIBRARY_PATH=%s", w->r->life.sequence.setup.library_path));
+	if (w->r->life.sequence.setup.preload)
+		confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_PRELOAD=%s", w->r->life.sequence.setup.preload));
 	confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_AUDIT=%s%s%s", audit ? audit : "", audit && *audit ? ":" : "",
 							 library));
 	confirm_environment_add(w->c, &env, confirm_text(w->c, AUDIT_VARIABLE "=%s", file));
@@ -95,7 +95,7 @@ static bool same_file(const struct root_file *file, const struct record *r)
 
 static void find_processes(struct watch *w)
 {
-	const struct object *exe = w->r->sequence.process->exe;
+	const struct object *exe = w->r->life.sequence.process->exe;
 	size_t i;
 
 	for (i = 0; i < w->records.n; i++) {
@@ -149,7 +149,7 @@ static void compare_copies(struct watch *w, const char *pid)
  * opened under another spelling. */
 static struct object *find_object(const struct watch *w, const char *name)
 {
-	struct process *p = w->r->sequence.process;
+	struct process *p = w->r->life.sequence.process;
 	struct root_file *file;
 	size_t i;
 
@@ -196,7 +196,7 @@ static const struct object *looked_up(struct watch *w, const struct object *from
 
 		if (p->requester != from || p->how != HOW_DLOPEN || !p->lookup->object)
 			continue;
-		d = scope_dlsym(w->r->sequence.process, p->lookup->object, symbol);
+		d = scope_dlsym(w->r->life.sequence.process, p->lookup->object, symbol);
 		if (d.object && d.object == to)
 			return d.object;
 		any = d.object ? d.object : any;
@@ -206,7 +206,7 @@ static const struct object *looked_up(struct watch *w, const struct object *from
 
 static const struct object *bound_to(struct watch *w, const struct object *from, const char *symbol, bool *known)
 {
-	const struct symbol_table *t = from->bindings.n ? store_symbols(w->r->sequence.process->store, from->file, from->elf) : NULL;
+	const struct symbol_table *t = from->bindings.n ? store_symbols(w->r->life.sequence.process->store, from->file, from->elf) : NULL;
 	size_t i;
 
 	*known = false;
@@ -222,7 +222,7 @@ static void compare_binding(struct watch *w, const struct record *r)
 {
 	const struct object *from = find_object(w, r->field[2]), *to = find_object(w, r->field[3]), *predicted = NULL;
 	bool dlsym = !strcmp(r->field[5], "dlsym"), known = false;
-	const char *observed = *r->field[3] ? r->field[3] : w->r->sequence.process->exe->path;
+	const char *observed = *r->field[3] ? r->field[3] : w->r->life.sequence.process->exe->path;
 	const char *what = confirm_text(w->c, "%s %s %s", from && *from->path ? from->path : r->field[2],
 					dlsym ? "looks up" : "calls", r->field[4]);
 
@@ -239,7 +239,7 @@ static void compare(struct watch *w)
 	const struct target *t = w->r->surfaces->target;
 	size_t i, k;
 
-	process_bind_calls(w->r->sequence.process);
+	process_bind_calls(w->r->life.sequence.process);
 	for (i = 0; i < w->pids.n; i++) {
 		compare_copies(w, w->pids.at[i]);
 		compare_extra(w, w->pids.at[i]);

@@ -209,10 +209,10 @@ static json_t *json_run(const struct run *r)
 	json_object_set_new(target, "verdict", json_string(verdict_name(r->verdict)));
 	json_array_append_new(targets, target);
 	json_object_set_new(j, "targets", targets);
-	json_object_set_new(j, "context", json_context(&r->sequence));
-	json_object_set_new(j, "start", json_start(r->sequence.process));
-	json_object_set_new(j, "objects", json_objects(r->sequence.process));
-	json_object_set_new(j, "events", json_events(&r->sequence));
+	json_object_set_new(j, "context", json_context(&r->life.sequence));
+	json_object_set_new(j, "start", json_start(r->life.sequence.process));
+	json_object_set_new(j, "objects", json_objects(r->life.sequence.process));
+	json_object_set_new(j, "events", json_events(&r->life.sequence));
 	for (i = 0; i < r->paths.n; i++)
 		json_array_append_new(paths, json_path(r->paths.at[i], t));
 	for (i = 0; i < r->instances.n; i++)

@@ -32,27 +32,27 @@ void text_candidate(struct text *t, const struct candidate *c)
 
 static void put_context(struct text *t, const struct run *r)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 
 	fprintf(t->stream, "%s", text_bold(t));
 	text_name(t, display(p->exe));
 	fprintf(t->stream, "%s  (", text_plain(t));
 	text_name(t, p->interp->path);
 	fprintf(t->stream, ", glibc %d.%d; ", p->facts->version / 100, p->facts->version % 100);
-	if (r->sequence.setup.library_path) {
+	if (r->life.sequence.setup.library_path) {
 		fputs("LD_LIBRARY_PATH=", t->stream);
-		text_name(t, r->sequence.setup.library_path);
+		text_name(t, r->life.sequence.setup.library_path);
 	} else {
 		fputs("no LD_LIBRARY_PATH", t->stream);
 	}
-	if (r->sequence.setup.preload) {
+	if (r->life.sequence.setup.preload) {
 		fputs("; LD_PRELOAD=", t->stream);
-		text_name(t, r->sequence.setup.preload);
+		text_name(t, r->life.sequence.setup.preload);
 	}
-	if (r->sequence.setup.secure)
+	if (r->life.sequence.setup.secure)
 		fputs("; set-id: the variables are ignored", t->stream);
 	if (p->cpu_matters)
-		fprintf(t->stream, "; on %s", r->sequence.cpu.name);
+		fprintf(t->stream, "; on %s", r->life.sequence.cpu.name);
 	fputs(")\n", t->stream);
 }
 

@@ -19,7 +19,7 @@ static const char *version_of(const struct instance *in)
 
 static const char *machine_of(const struct run *r)
 {
-	return elf_machine_name(r->sequence.process->facts->machine);
+	return elf_machine_name(r->life.sequence.process->facts->machine);
 }
 
 static struct crossing *add_crossing(struct run *r, enum crossing_kind kind, const char *symbol,
@@ -105,7 +105,7 @@ static void drop_doubles(struct run *r)
 
 static void collect_bindings(struct run *r)
 {
-	struct process *p = r->sequence.process;
+	struct process *p = r->life.sequence.process;
 	const struct target *target = r->surfaces->target;
 	const size_t prefix = strlen(target->prefix);
 	const struct object *o;

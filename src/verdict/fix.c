@@ -132,7 +132,7 @@ static int try_links(struct run *r, struct finding *f, const struct plan *plan, 
 
 static bool is_system_directory(const struct run *r, const char *directory)
 {
-	const struct ld_facts *facts = r->sequence.process->facts;
+	const struct ld_facts *facts = r->life.sequence.process->facts;
 	size_t i, n = strlen(directory);
 
 	for (i = 0; i < facts->n_system_dir; i++)
@@ -168,7 +168,7 @@ static int try_library_paths(struct run *r, struct finding *f, const struct plan
 static int try_runpaths(struct run *r, struct finding *f, const struct plan *plan, const struct cpu *cpu,
 			struct error *e)
 {
-	const struct object *exe = r->sequence.process->exe;
+	const struct object *exe = r->life.sequence.process->exe;
 	size_t i;
 
 	if (!exe->file || exe->elf->rpath || (plan->library_path && *plan->library_path))
@@ -194,7 +194,7 @@ static int try_preloads(struct run *r, struct finding *f, const struct plan *pla
 {
 	size_t i;
 
-	if (r->sequence.setup.secure)
+	if (r->life.sequence.setup.secure)
 		return 0;
 	for (i = 0; i < r->instances.n; i++) {
 		struct plan changed = *plan;

@@ -20,7 +20,7 @@ static void consider(struct run *r, enum verdict v)
 /* A process that does not start, or that an open ends, reaches nothing. */
 static void judge_life(struct run *r)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 
 	if (!p->started) {
 		consider(r, VERDICT_ABSENT);
@@ -28,10 +28,10 @@ static void judge_life(struct run *r)
 				arena_printf(&r->arena, "the program does not start: %s: %s",
 					     p->start_object ? p->start_object : "", p->start_error));
 	}
-	if (r->sequence.died) {
+	if (r->life.sequence.died) {
 		consider(r, VERDICT_ABSENT);
 		run_add_finding(r, "process-dies", SEVERITY_ERROR, NULL,
-				arena_printf(&r->arena, "an open ends the process: %s", r->sequence.died));
+				arena_printf(&r->arena, "an open ends the process: %s", r->life.sequence.died));
 	}
 }
 
@@ -127,7 +127,7 @@ static void judge_hidden(struct run *r, const struct object *o)
 
 static void judge_visibility(struct run *r, const struct plan *plan)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 	const struct object *o;
 	size_t i;
 
@@ -135,14 +135,14 @@ static void judge_visibility(struct run *r, const struct plan *plan)
 		for (o = process_first(p, i); o; o = o->next)
 			if (p->started && o->file && o->elf && o->how != HOW_INTERP)
 				judge_hidden(r, o);
-	for (i = 0; i < r->hiding_scripts.n; i++) {
+	for (i = 0; i < r->life.hiding_scripts.n; i++) {
 		consider(r, VERDICT_UNSURE);
 		run_add_finding(r, "hidden-loader", SEVERITY_NOTE, NULL,
 				arena_printf(&r->arena, "%s looks up functions of %s at run time, under a name that it computes; "
-					     "declare it: --dlopen 'NAME,FLAGS'", r->hiding_scripts.at[i],
+					     "declare it: --dlopen 'NAME,FLAGS'", r->life.hiding_scripts.at[i],
 					     r->surfaces->target->name));
 	}
-	if ((plan->audit && *plan->audit && !r->sequence.setup.secure) || p->exe->elf->audit || p->exe->elf->depaudit) {
+	if ((plan->audit && *plan->audit && !r->life.sequence.setup.secure) || p->exe->elf->audit || p->exe->elf->depaudit) {
 		consider(r, VERDICT_UNSURE);
 		run_add_finding(r, "audit-present", SEVERITY_NOTE, NULL,
 				arena_printf(&r->arena, "an auditor (%s) may rename whatever is asked for; what it does is "
@@ -157,8 +157,8 @@ static void judge_declarations(struct run *r)
 {
 	size_t i;
 
-	for (i = 0; i < r->sequence.opened.n; i++) {
-		const struct opened *opened = &r->sequence.opened.at[i];
+	for (i = 0; i < r->life.sequence.opened.n; i++) {
+		const struct opened *opened = &r->life.sequence.opened.at[i];
 
 		if (!opened->caller) {
 			consider(r, VERDICT_UNSURE);
@@ -264,8 +264,8 @@ static void judge_imports(struct run *r, const struct plan *plan)
 						     "seen, the import ends there", m->module, m->by ? m->by : "the request",
 						     m->line));
 	}
-	for (i = 0; i < r->sequence.opened.n; i++) {
-		const struct opened *opened = &r->sequence.opened.at[i];
+	for (i = 0; i < r->life.sequence.opened.n; i++) {
+		const struct opened *opened = &r->life.sequence.opened.at[i];
 
 		if (opened->evidence == EVIDENCE_SCRIPT && opened->lookup && opened->lookup->error &&
 		    !target_matches(r->surfaces->target, opened->name))
@@ -273,6 +273,9 @@ static void judge_imports(struct run *r, const struct plan *plan)
 					arena_printf(&r->arena, "%s cannot be opened: %s", opened->name,
 						     opened->lookup->error));
 	}
+	for (i = 0; i < r->life.cut_packages.n; i++)
+		run_add_finding(r, "import-fails", SEVERITY_NOTE, NULL,
+				arena_printf(&r->arena, "%s has more files than are looked at", r->life.cut_packages.at[i]));
 	if (list && list->note)
 		run_add_finding(r, "import-fails", SEVERITY_NOTE, NULL, list->note);
 }

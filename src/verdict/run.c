@@ -1,8 +1,6 @@
 #include "verdict/run.h"
 
-#include "linkage/imports.h"
-#include "linkage/package.h"
-#include "linkage/python.h"
+#include "linkage/discover.h"
 #include "verdict/crossings.h"
 #include "verdict/judge.h"
 
@@ -69,7 +67,7 @@ struct instance *run_instance_of(const struct run *r, const struct object *o)
 
 static void collect_instances(struct run *r)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 	const struct object *o;
 	size_t i;
 
@@ -112,7 +110,7 @@ static bool concerns_target(struct run *r, const struct lookup *l)
  * or, if none did, the first. */
 static void add_opens(struct run *r)
 {
-	struct sequence *s = &r->sequence;
+	struct sequence *s = &r->life.sequence;
 	size_t i, k;
 
 	for (i = 0; i < s->opened.n; i = k) {
@@ -137,7 +135,7 @@ static void add_opens(struct run *r)
 
 static void collect_paths(struct run *r)
 {
-	const struct process *p = r->sequence.process;
+	const struct process *p = r->life.sequence.process;
 	size_t i;
 
 	for (i = 0; i < p->lookups.n; i++) {
@@ -149,147 +147,13 @@ static void collect_paths(struct run *r)
 	add_opens(r);
 }
 
-/* ctypes opens on behalf of its extension module; before that is loaded, and
- * where it is built in, of the program. */
-static struct object *script_caller(struct run *r)
-{
-	struct process *p = r->sequence.process;
-	struct object *o;
-
-	for (o = p->ns.at[0].first; o; o = o->next)
-		if (strstr(o->path, "/_ctypes."))
-			return o;
-	return p->exe;
-}
-
-/* A script among the shims, or the engine itself. */
-static int read_script(struct run *r, struct discovery *d, const char *path, struct error *e)
-{
-	struct python_file f;
-
-	if (python_read(r->surfaces, d->plan, path, &f, e) < 0)
-		return -1;
-	if (!python_open_all(d, &f, script_caller(r)))
-		vec_push(&r->hiding_scripts, f.path);
-	vec_free(&f.opens);
-	return 0;
-}
-
-/* The object that opens extension modules: libpython, or the program that has
- * it built in.  Its DT_RPATH is asked for what they need. */
-static struct object *import_caller(struct run *r)
-{
-	struct process *p = r->sequence.process;
-	struct object *o;
-
-	for (o = p->ns.at[0].first; o; o = o->next) {
-		const char *slash = strrchr(o->path, '/');
-
-		if (!strncmp(slash ? slash + 1 : o->path, "libpython3", 10))
-			return o;
-	}
-	return p->exe;
-}
-
-/* A package: its extension modules are opened, its Python files read. */
-static int read_package(struct run *r, struct discovery *d, const char *path, struct error *e)
-{
-	struct package_files files;
-	int result = 0;
-	size_t i;
-
-	package_list(r->surfaces->store, path, &files);
-	if (!files.at.n)
-		result = error_set(e, "%s: a directory without Python files or extension modules", path);
-	for (i = 0; i < files.at.n && !result && !r->sequence.died; i++)
-		if (python_is_file(r->surfaces->store, files.at.at[i]))
-			result = read_script(r, d, files.at.at[i], e);
-		else
-			sequence_open(&r->sequence, import_caller(r), files.at.at[i], OPEN_NOW, EVIDENCE_SCRIPT, path);
-	if (files.cut)
-		run_add_finding(r, "import-fails", SEVERITY_NOTE, NULL,
-				arena_printf(&r->arena, "%s: more files than are looked at", path));
-	vec_free(&files.at);
-	return result;
-}
-
-static int happen(struct run *r, struct discovery *d, struct event event, struct error *e)
-{
-	struct sequence *s = &r->sequence;
-	const char *path = plan_path(d->plan, r->surfaces->store, event.name);
-	size_t before = s->process->objects.n;
-
-	if (event.shim && root_is_directory(r->surfaces->store->root, path)) {
-		if (read_package(r, d, path, e) < 0)
-			return -1;
-	} else if (event.shim && python_is_file(r->surfaces->store, path)) {
-		if (read_script(r, d, path, e) < 0)
-			return -1;
-	} else {
-		if (event.shim && !strchr(event.name, '/'))
-			event.name = path; /* a shim is a file, not a name to search for */
-		if (d->plan->deepbind && target_matches(r->surfaces->target, event.name))
-			event.flags |= OPEN_DEEPBIND;
-		sequence_declared(s, &event);
-	}
-	discover_from(d, before);
-	return 0;
-}
-
-/* What the import line loads: extension modules are opened as Python does
- * (sys.getdlopenflags() is RTLD_NOW), scripts open what they open. */
-static int run_imports(struct run *r, struct discovery *d, struct error *e)
-{
-	const struct import_list *list = d->plan->imports;
-	struct sequence *s = &r->sequence;
-	size_t i;
-
-	for (i = 0; list && i < list->at.n && !s->died; i++) {
-		const struct import_file *f = &list->at.at[i];
-		size_t before = s->process->objects.n;
-
-		if (f->extension)
-			sequence_open(s, import_caller(r), f->path, OPEN_NOW, EVIDENCE_SCRIPT,
-				      !f->by ? NULL : f->line ? arena_printf(&r->arena, "%s:%u", f->by, f->line)
-					       : arena_printf(&r->arena, "%s", f->by));
-		else if (read_script(r, d, f->path, e) < 0)
-			return -1;
-		discover_from(d, before);
-	}
-	return 0;
-}
-
-static int simulate(struct run *r, const struct plan *plan, const struct cpu *cpu, struct error *e)
-{
-	struct sequence *s = &r->sequence;
-	struct discovery d = {.sequence = s, .surfaces = r->surfaces, .plan = plan};
-	const char *engine = plan_path(plan, r->surfaces->store, plan->engine);
-	size_t i;
-
-	if (sequence_start(s, plan, r->surfaces->store, cpu, true, true, e) < 0)
-		return -1;
-	if (!s->process->started)
-		return 0;
-	discover_from(&d, 0);
-	if (run_imports(r, &d, e) < 0)
-		return -1;
-	for (i = 0; i < plan->events.n && !s->died; i++)
-		if (happen(r, &d, plan->events.at[i], e) < 0)
-			return -1;
-	if (s->engine && !s->died)
-		discover(&d, s->engine);
-	if (!s->died && python_is_file(r->surfaces->store, engine))
-		return read_script(r, &d, engine, e);
-	return 0;
-}
-
 struct run *run_new(const struct plan *plan, struct surfaces *surfaces, const struct cpu *cpu, struct error *e)
 {
 	struct run *r = xmalloc(sizeof(*r));
 
 	memset(r, 0, sizeof(*r));
 	r->surfaces = surfaces;
-	if (simulate(r, plan, cpu, e) < 0) {
+	if (life_simulate(&r->life, surfaces, plan, cpu, e) < 0) {
 		run_free(r);
 		return NULL;
 	}
@@ -316,8 +180,7 @@ void run_free(struct run *r)
 	vec_free(&r->findings);
 	vec_free(&r->bindings);
 	vec_free(&r->crossings);
-	vec_free(&r->hiding_scripts);
-	sequence_free(&r->sequence);
+	life_free(&r->life);
 	arena_free(&r->arena);
 	free(r);
 }
@@ -342,7 +205,7 @@ static bool same_text(const char *a, const char *b)
 
 bool run_same(const struct run *a, const struct run *b)
 {
-	const struct object *x = process_first(a->sequence.process, 0), *y = process_first(b->sequence.process, 0);
+	const struct object *x = process_first(a->life.sequence.process, 0), *y = process_first(b->life.sequence.process, 0);
 	size_t i;
 
 	for (; x && y; x = x->next, y = y->next)

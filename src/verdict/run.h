@@ -1,13 +1,12 @@
 /* One simulated life of the engine and what follows from it: the paths to the
  * tracked library, the copies they reach, what is wrong, the verdict.
  *
- * A run owns its sequence and everything in it; run_free() ends it.  The
+ * A run owns its simulated life and everything in it; run_free() ends it.  The
  * surfaces and the store outlive it. */
 #ifndef NCCLWHICH_VERDICT_RUN_H
 #define NCCLWHICH_VERDICT_RUN_H
 
-#include "linkage/sequence.h"
-#include "linkage/surface.h"
+#include "linkage/life.h"
 
 /* Worst first; the order is the order of precedence. */
 enum verdict {
@@ -56,10 +55,9 @@ struct finding {
 };
 
 struct run {
-	struct sequence sequence;
+	struct life life;
 	struct surfaces *surfaces;
 	struct arena arena;
-	VEC(const char *) hiding_scripts; /* look the API up under a name that they compute */
 	VEC(struct path *) paths;
 	VEC(struct instance *) instances;
 	VEC(struct api_binding *) bindings; /* every reference to the API but self-calls that stay */
