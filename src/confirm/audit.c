@@ -4,8 +4,7 @@
  * descriptor (the program may close it and have the number for a file of its
  * own): the file is opened for each record.  It needs no libc, which would be a
  * second one in its namespace.  A record that cannot be written is lost, and the
- * program goes on.  glibc before 2.35 does not tell auditors of bindings of
- * objects that are bound while loading. */
+ * program goes on. */
 #define LINE_ROOM_GIVEN 6144 /* the stack may be a small one */
 #define LINE_FAILED()   return
 #include "confirm/audit.h"

@@ -158,6 +158,25 @@ char *record_cut(char **at)
 	return field;
 }
 
+bool binding_cut(char *line, char **from, char **to, char **symbol)
+{
+	char *end;
+
+	*from = strstr(line, "binding file ");
+	*to = *from ? strstr(*from, " to ") : NULL;
+	*symbol = *to ? strchr(*to, '`') : NULL;
+	end = *symbol ? strchr(*symbol, '\'') : NULL;
+	if (!end)
+		return false;
+	*end = '\0';
+	*from += strlen("binding file ");
+	*to += strlen(" to ");
+	*symbol += 1;
+	(*from)[strcspn(*from, " ")] = '\0';
+	(*to)[strcspn(*to, " ")] = '\0';
+	return true;
+}
+
 static void cut_records(struct child *c)
 {
 	char *line = c->text, *end;

@@ -46,6 +46,11 @@ struct record {
 /* Cuts the field at *AT off its line, in place; *AT is then the next one, or NULL. */
 char *record_cut(char **at);
 
+/* What a line of LD_DEBUG=bindings says, cut in place; false for other lines.
+ * The program stands there by its argv[0]; a dlsym on a handle as a binding of
+ * the handle's object to what it found (glibc's dl-lookup.c and dl-sym.c). */
+bool binding_cut(char *line, char **from, char **to, char **symbol);
+
 struct child {
 	pid_t pid;
 	int records_fd, output_fd;

@@ -263,23 +263,13 @@ static bool across_eras(struct run *r, const struct path *mint, const struct pat
 static const char *crossed_calls(struct confirm *c, const struct run *r, const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char *line = NULL, *from, *to, *symbol, *end;
+	char *line = NULL, *from, *to, *symbol;
 	const char *list = "";
 	size_t room = 0;
 
 	while (f && getline(&line, &room, f) > 0) {
-		from = strstr(line, "binding file ");
-		to = from ? strstr(from, " to ") : NULL;
-		symbol = to ? strchr(to, '`') : NULL;
-		end = symbol ? strchr(symbol, '\'') : NULL;
-		if (!end)
+		if (!binding_cut(line, &from, &to, &symbol))
 			continue;
-		from += strlen("binding file ");
-		to += strlen(" to ");
-		symbol++;
-		*end = '\0';
-		from[strcspn(from, " ")] = '\0';
-		to[strcspn(to, " ")] = '\0';
 		if (strcmp(from, to) && target_symbol_index(r->surfaces->target, symbol) >= 0) {
 			const struct object *o = process_find(r->life.sequence.process, from);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -15,7 +16,13 @@ struct watch {
 	struct run *r;
 	VEC(struct record) records;
 	VEC(const char *) pids; /* of the processes that run the engine */
+	const char *bindings;   /* LD_DEBUG_OUTPUT where the loader has to say them, or NULL */
 };
+
+/* An auditor is not told what is bound while an object is loaded before glibc
+ * 2.35 (_dl_relocate_object calls no la_symbind); LD_DEBUG=bindings tells all
+ * calls, and then the auditor's records of them are not read. */
+#define GLIBC_AUDITS_ALL_BINDINGS 235
 
 /* ---- the command */
 
@@ -39,6 +46,10 @@ static int run_command(struct watch *w, char **command, const char *library, con
 							 library));
 	confirm_environment_add(w->c, &env, confirm_text(w->c, AUDIT_VARIABLE "=%s", file));
 	confirm_environment_add(w->c, &env, confirm_text(w->c, AUDIT_PREFIX "=%s", w->r->surfaces->target->prefix));
+	if (w->bindings) {
+		confirm_environment_add(w->c, &env, "LD_DEBUG=bindings");
+		confirm_environment_add(w->c, &env, confirm_text(w->c, "LD_DEBUG_OUTPUT=%s", w->bindings));
+	}
 	fflush(NULL);
 	/* An interrupt from the terminal is the command's to handle. */
 	sigaction(SIGINT, &ignore, &interrupt);
@@ -64,6 +75,11 @@ static int run_command(struct watch *w, char **command, const char *library, con
 
 /* ---- records */
 
+static bool is_kind(const struct record *r, const char *kind, unsigned n)
+{
+	return r->n >= n && !strcmp(r->field[0], kind);
+}
+
 static void read_records(struct watch *w, const char *file)
 {
 	FILE *f = fopen(file, "re");
@@ -76,16 +92,12 @@ static void read_records(struct watch *w, const char *file)
 
 		while (at && r.n < sizeof(r.field) / sizeof(r.field[0]))
 			r.field[r.n++] = record_cut(&at);
-		vec_push(&w->records, r);
+		if (!w->bindings || !is_kind(&r, "binding", 6) || strcmp(r.field[5], "call"))
+			vec_push(&w->records, r);
 	}
 	free(line);
 	if (f)
 		fclose(f);
-}
-
-static bool is_kind(const struct record *r, const char *kind, unsigned n)
-{
-	return r->n >= n && !strcmp(r->field[0], kind);
 }
 
 static bool same_file(const struct root_file *file, const struct record *r)
@@ -234,6 +246,85 @@ static void compare_binding(struct watch *w, const struct record *r)
 		!known ? ROW_OPEN : predicted == to && to ? ROW_SAME : ROW_DIFFERENT);
 }
 
+/* ---- bindings as the loader says them */
+
+/* The program stands there by its argv[0], whatever that was. */
+static char *binding_name(struct watch *w, const char *name)
+{
+	const char *exe = w->r->life.sequence.process->exe->path;
+	const char *slash = strrchr(name, '/');
+	bool program = !find_object(w, name) && !strcmp(slash ? slash + 1 : name, strrchr(exe, '/') + 1);
+
+	return arena_strdup(&w->c->arena, program ? "" : name);
+}
+
+static struct record binding_record(struct watch *w, const char *pid, const char *from, const char *to,
+				    const char *symbol)
+{
+	struct arena *a = &w->c->arena;
+
+	return (struct record){.field = {arena_strdup(a, "binding"), arena_strdup(a, pid), binding_name(w, from),
+					 binding_name(w, to), arena_strdup(a, symbol), arena_strdup(a, "call")}, .n = 6};
+}
+
+static bool same_binding(const struct record *a, const struct record *b)
+{
+	return !strcmp(a->field[2], b->field[2]) && !strcmp(a->field[3], b->field[3]) && !strcmp(a->field[4], b->field[4]);
+}
+
+/* The auditor's records of dlsym that may stand behind the loader's line B: on a
+ * handle it names the object found as the one that asks. */
+static size_t lookups_like(const struct watch *w, const struct record *b)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < w->records.n; i++) {
+		const struct record *r = &w->records.at[i];
+
+		n += is_kind(r, "binding", 6) && is_of(r, b->field[1]) && !strcmp(r->field[5], "dlsym") &&
+		     !strcmp(r->field[4], b->field[4]) && !strcmp(r->field[3], b->field[3]) &&
+		     (!strcmp(b->field[2], b->field[3]) || !strcmp(b->field[2], r->field[2]));
+	}
+	return n;
+}
+
+/* What the loader says of calls, in PID, without what dlsym accounts for. */
+static void read_bindings(struct watch *w, const char *pid)
+{
+	FILE *f = fopen(confirm_text(w->c, "%s.%s", w->bindings, pid), "re");
+	char *line = NULL, *from, *to, *symbol;
+	VEC(struct record) said = {.at = NULL};
+	size_t room = 0, i, k;
+
+	while (f && getline(&line, &room, f) > 0)
+		if (binding_cut(line, &from, &to, &symbol) && target_symbol_index(w->r->surfaces->target, symbol) >= 0)
+			vec_push(&said, binding_record(w, pid, from, to, symbol));
+	for (i = 0; i < said.n; i++) {
+		size_t n = 0;
+
+		for (k = 0; k < said.n; k++)
+			n += same_binding(&said.at[i], &said.at[k]);
+		if (n > lookups_like(w, &said.at[i]))
+			vec_push(&w->records, said.at[i]);
+	}
+	vec_free(&said);
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+static void remove_bindings(struct watch *w)
+{
+	glob_t found;
+	size_t i;
+
+	if (glob(confirm_text(w->c, "%s.*", w->bindings), 0, NULL, &found) == 0) {
+		for (i = 0; i < found.gl_pathc; i++)
+			unlink(found.gl_pathv[i]);
+		globfree(&found);
+	}
+}
+
 static void compare(struct watch *w)
 {
 	const struct target *t = w->r->surfaces->target;
@@ -241,6 +332,8 @@ static void compare(struct watch *w)
 
 	process_bind_calls(w->r->life.sequence.process);
 	for (i = 0; i < w->pids.n; i++) {
+		if (w->bindings)
+			read_bindings(w, w->pids.at[i]);
 		compare_copies(w, w->pids.at[i]);
 		compare_extra(w, w->pids.at[i]);
 		for (k = 0; k < w->records.n; k++)
@@ -261,6 +354,8 @@ int confirm_watch(struct confirm *c, struct run *r, char **command, int *status,
 		return -1;
 	file = xprintf("%s/ncclwhich-run.XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
 	fd = mkstemp(file);
+	if (r->life.sequence.process->facts->version < GLIBC_AUDITS_ALL_BINDINGS)
+		w.bindings = confirm_text(c, "%s.bindings", file);
 	if (fd < 0) {
 		error_set(e, "%s: %s", file, strerror(errno));
 	} else if (strpbrk(library, ":$")) {
@@ -272,6 +367,8 @@ int confirm_watch(struct confirm *c, struct run *r, char **command, int *status,
 		compare(&w);
 		result = 0;
 	}
+	if (w.bindings)
+		remove_bindings(&w);
 	if (fd >= 0) {
 		close(fd);
 		unlink(file);
