@@ -129,6 +129,7 @@ static int read_segments(struct parse *p, const Elf64_Ehdr *h, Elf64_Phdr *dynam
 		return fault(p, ELF_PHDRS_OUTSIDE, NULL);
 	}
 	o->load = arena_alloc(p->arena, n * sizeof(*o->load));
+	o->exec_stack = o->machine == EM_X86_64; /* DEFAULT_STACK_PERMS */
 	for (i = 0; i < n; i++) {
 		uint64_t offset = le64toh(ph[i].p_offset), vaddr = le64toh(ph[i].p_vaddr);
 		uint64_t filesz = le64toh(ph[i].p_filesz), align = le64toh(ph[i].p_align), end;
@@ -163,6 +164,9 @@ static int read_segments(struct parse *p, const Elf64_Ehdr *h, Elf64_Phdr *dynam
 			break;
 		case PT_TLS:
 			o->has_tls = ph[i].p_memsz != 0;
+			break;
+		case PT_GNU_STACK:
+			o->exec_stack = le32toh(ph[i].p_flags) & PF_X;
 			break;
 		case PT_GNU_EH_FRAME:
 			o->eh_frame_hdr = vaddr;

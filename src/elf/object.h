@@ -100,6 +100,7 @@ struct elf_object {
 	const char *soname, *rpath, *runpath, *audit, *depaudit; /* NULL = no such tag */
 	uint64_t flags, flags_1;
 	bool symbolic, bind_now;
+	bool exec_stack;          /* PT_GNU_STACK asks for one, or there is none and the ABI does */
 
 	/* Where the tables are, as file offsets; 0 = absent. */
 	uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;

@@ -171,6 +171,8 @@ bool map_dependencies(struct process *p, struct object *o, struct object **prelo
 	}
 	if (good) {
 		finish(p, o, head);
+		if (p->facts->version < 232 && head->o != o)
+			return fail_fatally(p, o->path, "a filtee stands before it: the loader's assertion fails"), false;
 	} else {
 		for (n = head; n; n = n->next)
 			n->o->reserved = false;

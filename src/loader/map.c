@@ -223,6 +223,13 @@ static bool is_refused_pie(const struct process *p, const struct found *f)
 	return (f->elf->flags_1 & DF_1_PIE) && p->facts->version >= 230;
 }
 
+/* Since 2.41, unless the stack is executable already; at start-up it is still
+ * made so (the tunable glibc.rtld.execstack is taken to be 1, as it is unset). */
+static bool is_refused_stack(const struct process *p, const struct found *f, unsigned mode)
+{
+	return f->elf->exec_stack && !p->exec_stack && (mode & MAP_DLOPEN) && p->facts->version >= 241;
+}
+
 static bool is_assumed(const struct process *p, const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -268,6 +275,9 @@ static struct object *map_found(struct process *p, struct object *loader, const 
 		return fail(p, f->path, why);
 	if (is_refused_pie(p, f))
 		return fail(p, f->path, "cannot dynamically load position-independent executable");
+	if (is_refused_stack(p, f, mode))
+		return fail(p, f->path, "cannot enable executable stack as shared object requires");
+	p->exec_stack |= f->elf->exec_stack;
 	o = object_new(p, f->path, name, kind, mode & MAP_CALLMAP ? NULL : loader, ns);
 	o->file = f->file;
 	o->elf = f->elf;

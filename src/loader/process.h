@@ -150,6 +150,7 @@ struct process {
 	struct name_map answered;      /* every name that some object answers to or did */
 	VEC(struct unique_symbol) unique;
 	VEC(struct object *) global;   /* the global scope of the base namespace */
+	bool exec_stack;               /* somebody who came in time asked for it */
 	bool started;                  /* false: start-up would fail */
 	const char *start_error;       /* then: in the loader's words */
 	const char *start_object;      /* and which file it is about */

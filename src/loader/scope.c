@@ -345,7 +345,9 @@ struct definition scope_dlsym(struct process *p, struct object *handle, const ch
 
 bool object_binds_now(const struct process *p, const struct object *o)
 {
-	return o->opened_now || (o->elf && o->elf->bind_now) || p->setup->bind_now;
+	/* Since 2.39 secure execution ignores LD_BIND_NOW (process_envvars_secure). */
+	return o->opened_now || (o->elf && o->elf->bind_now) ||
+	       (p->setup->bind_now && !(p->setup->secure && p->facts->version >= 239));
 }
 
 static void keep_binding(struct process *p, struct object *o, const struct elf_relocation *r, bool at_call,

@@ -80,6 +80,7 @@ static int load_executable(struct process *p, struct error *e)
 		elf = with_runpath(p, elf, setup->exe_runpath);
 	p->exe = object_new(p, path, names_add(&p->store->names, ""), OBJECT_EXECUTABLE, NULL, 0);
 	p->exe->elf = elf;
+	p->exec_stack = elf->exec_stack;
 	if (elf->soname)
 		name_map_put(&p->answered, elf->soname, p->exe);
 	p->exe->file = file;

@@ -86,7 +86,8 @@ def this_system(driver: Optional[str] = None) -> Optional[System]:
     system.system_dirs = [m.rstrip("/") for m in
                           re.findall(r'^path\.system_dirs\[\w+\]="(.*)"', facts, re.M)]
     values = dict(re.findall(r'^(dl_\w+)=(.*)$', facts, re.M))
-    system.lib = values.get("dl_dst_lib", '"lib"').strip('"')
+    # Before 2.33 the loader does not say; libc.so.6 lies in /$LIB then.
+    system.lib = values.get("dl_dst_lib", os.path.dirname(libc)).strip('"').replace("/usr/", "/").lstrip("/")
     system.platform = values.get("dl_platform", '""').strip('"')
     levels = values.get("dl_hwcaps_subdirs", '""').strip('"')
     system.levels_all = [name for name in levels.split(":") if name]
