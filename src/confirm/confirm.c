@@ -193,6 +193,10 @@ static int refuse(const struct confirm *c, const struct run *r, struct error *e)
 	if (r->life.sequence.setup.secure)
 		return error_set(e, "%s: a set-id program ignores the replay library and would run: it cannot be confirmed",
 				 p->exe->path);
+	/* The bare program has libc.so.6, which has dlopen since 2.34. */
+	if (!p->exe->file && p->facts->version < 234)
+		return error_set(e, "glibc %d.%d: a library without a program is replayed under 2.34 or later; name the program",
+				 p->facts->version / 100, p->facts->version % 100);
 	if (plan->interp)
 		return error_set(e, "--interp: the kernel starts %s under the interpreter that it names itself", p->exe->path);
 	if (plan->cache)

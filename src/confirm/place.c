@@ -219,8 +219,12 @@ static const char *enter_view(const struct place *p)
 
 	if (p->user_namespace ? !become_root() : unshare(CLONE_NEWNS) < 0)
 		return "a root can be confirmed only by root or where user namespaces are allowed";
-	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", view, "tmpfs", 0, "mode=755") < 0)
-		return "mount";
+	/* Nothing may be mounted where others see it. */
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return errno == EINVAL ? "/ is no mount point, as in a chroot (mount --bind it to itself before); mount"
+				       : "mount of / as private";
+	if (mount("tmpfs", view, "tmpfs", 0, "mode=755") < 0)
+		return "mount of a view of the root";
 	dir = opendir(p->root);
 	if (!dir)
 		return p->root;

@@ -434,7 +434,7 @@ static void run_ranks(void)
 void nccl_run(void)
 {
 	if (!dlopen || !dlsym)
-		replay_give_up("no dlopen in this process");
+		replay_give_up("no dlopen in this process (before glibc 2.34 it is in libdl.so.2)");
 	find_device();
 	if (n_ranks > n_devices || n_ranks > RANKS_MOST)
 		replay_give_up("more ranks than devices");
