@@ -248,7 +248,8 @@ static void compare_open(struct comparison *x, const struct opened *o, size_t nu
 	}
 	if (!strcmp(how, "no-return") || !strcmp(how, "no-dlopen") || !strcmp(how, "no-caller")) {
 		add_row(x, "open", what, predicted_open(o), !strcmp(how, "no-return") ? "cannot be replayed: the caller has no code"
-			: !strcmp(how, "no-dlopen") ? "no dlopen in this process (before glibc 2.34 it is in libdl.so.2)" : "the caller is not loaded", false, false);
+			: !strcmp(how, "no-dlopen") ? "no dlopen in this process (before glibc 2.34 it is in libdl.so.2)"
+			: "the caller is not loaded", false, false);
 		return;
 	}
 	if (!strcmp(how, "null")) {
