@@ -101,17 +101,24 @@ char *arena_strdup(struct arena *a, const char *s)
 	return arena_strndup(a, s, strlen(s));
 }
 
+char *arena_vprintf(struct arena *a, const char *format, va_list ap)
+{
+	char *text = xvprintf(format, ap);
+	char *copy = arena_strdup(a, text);
+
+	free(text);
+	return copy;
+}
+
 char *arena_printf(struct arena *a, const char *format, ...)
 {
 	va_list ap;
-	char *text, *copy;
+	char *text;
 
 	va_start(ap, format);
-	text = xvprintf(format, ap);
+	text = arena_vprintf(a, format, ap);
 	va_end(ap);
-	copy = arena_strdup(a, text);
-	free(text);
-	return copy;
+	return text;
 }
 
 void arena_free(struct arena *a)

@@ -29,6 +29,8 @@ void *arena_alloc(struct arena *a, size_t size) __attribute__((returns_nonnull))
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 	__attribute__((returns_nonnull));
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
+char *arena_vprintf(struct arena *a, const char *format, va_list ap)
+	__attribute__((format(printf, 2, 0), returns_nonnull));
 char *arena_printf(struct arena *a, const char *format, ...)
 	__attribute__((format(printf, 2, 3), returns_nonnull));
 void arena_free(struct arena *a);

@@ -124,3 +124,10 @@ void name_map_free(struct name_map *m)
 	free(m->slot);
 	memset(m, 0, sizeof(*m));
 }
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

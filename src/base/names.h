@@ -31,4 +31,7 @@ void *name_map_get(const struct name_map *m, const char *name);
 void name_map_put(struct name_map *m, const char *name, void *value);
 void name_map_free(struct name_map *m);
 
+/* What stands behind the last slash of PATH, all of it where there is none. */
+const char *path_base(const char *path);
+
 #endif

@@ -16,25 +16,6 @@ int replay_records = -1;
 
 static const char *file, *prefix = "nccl";
 
-void *memset(void *to, int value, size_t n)
-{
-	volatile unsigned char *p = to;
-
-	while (n--)
-		*p++ = (unsigned char)value;
-	return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
-{
-	volatile unsigned char *p = to;
-	const unsigned char *q = from;
-
-	while (n--)
-		*p++ = *q++;
-	return to;
-}
-
 static void begin(int argc, char **argv, char **envp) __attribute__((constructor));
 
 static void begin(int argc, char **argv, char **envp)

@@ -44,14 +44,12 @@ void confirm_add(struct confirm *c, struct confirm_row row)
 char *confirm_text(struct confirm *c, const char *format, ...)
 {
 	va_list ap;
-	char *text, *kept;
+	char *text;
 
 	va_start(ap, format);
-	text = xvprintf(format, ap);
+	text = arena_vprintf(&c->arena, format, ap);
 	va_end(ap);
-	kept = arena_strdup(&c->arena, text);
-	free(text);
-	return kept;
+	return text;
 }
 
 size_t confirm_different(const struct confirm *c)

@@ -37,27 +37,6 @@ struct question {
 static struct question questions[PATHS_MOST];
 static int n_questions;
 
-/* ---- a libc in miniature, for what the compiler inserts */
-
-void *memset(void *to, int value, size_t n)
-{
-	volatile unsigned char *p = to;
-
-	while (n--)
-		*p++ = (unsigned char)value;
-	return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
-{
-	volatile unsigned char *p = to;
-	const unsigned char *q = from;
-
-	while (n--)
-		*p++ = *q++;
-	return to;
-}
-
 /* ---- calling as somebody else */
 
 /* FUNCTION(A, B, C) with RETURN_ADDRESS as the address it returns to. */

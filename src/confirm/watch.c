@@ -252,8 +252,7 @@ static void compare_binding(struct watch *w, const struct record *r)
 static char *binding_name(struct watch *w, const char *name)
 {
 	const char *exe = w->r->life.sequence.process->exe->path;
-	const char *slash = strrchr(name, '/');
-	bool program = !find_object(w, name) && !strcmp(slash ? slash + 1 : name, strrchr(exe, '/') + 1);
+	bool program = !find_object(w, name) && !strcmp(path_base(name), path_base(exe));
 
 	return arena_strdup(&w->c->arena, program ? "" : name);
 }

@@ -39,12 +39,9 @@ static struct object *import_caller(struct life *l)
 	struct process *p = l->sequence.process;
 	struct object *o;
 
-	for (o = p->ns.at[0].first; o; o = o->next) {
-		const char *slash = strrchr(o->path, '/');
-
-		if (!strncmp(slash ? slash + 1 : o->path, "libpython3", 10))
+	for (o = p->ns.at[0].first; o; o = o->next)
+		if (!strncmp(path_base(o->path), "libpython3", 10))
 			return o;
-	}
 	return p->exe;
 }
 

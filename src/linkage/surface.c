@@ -10,10 +10,9 @@
 
 bool target_matches(const struct target *t, const char *name)
 {
-	const char *slash = strrchr(name, '/');
 	unsigned i;
 
-	name = slash ? slash + 1 : name;
+	name = path_base(name);
 	for (i = 0; i < t->names_count; i++)
 		if (!fnmatch(t->names[i], name, 0))
 			return true;
@@ -253,11 +252,11 @@ static void add_text(struct recognition *rc, const char *text, size_t profile, i
 
 static bool names_object(const struct profile *p, const struct root_file *file, const struct elf_object *elf)
 {
-	const char *slash = strrchr(file->real, '/');
+	const char *base = path_base(file->real);
 	unsigned i;
 
 	for (i = 0; i < p->objects_count; i++)
-		if (!fnmatch(p->objects[i], slash ? slash + 1 : file->real, 0) ||
+		if (!fnmatch(p->objects[i], base, 0) ||
 		    (elf->soname && !fnmatch(p->objects[i], elf->soname, 0)))
 			return true;
 	return !p->objects_count;

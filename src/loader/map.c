@@ -232,11 +232,11 @@ static bool is_refused_stack(const struct process *p, const struct found *f, uns
 
 static bool is_assumed(const struct process *p, const char *name)
 {
-	const char *slash = strrchr(name, '/');
+	const char *base = path_base(name);
 	size_t i;
 
 	for (i = 0; i < p->setup->n_assume; i++)
-		if (!fnmatch(p->setup->assume[i], slash ? slash + 1 : name, 0))
+		if (!fnmatch(p->setup->assume[i], base, 0))
 			return true;
 	return false;
 }

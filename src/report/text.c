@@ -93,13 +93,6 @@ void text_stage(struct text *t, enum stage stage, const struct object *list_of)
 	}
 }
 
-static const char *basename_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void tree_line(struct text *t, const struct object *o)
 {
 	fputs("  ", t->stream);
@@ -116,7 +109,7 @@ static void tree_line(struct text *t, const struct object *o)
 	fprintf(t->stream, "  [%s", how_name(o->how));
 	if (o->requester) {
 		fputs(o->how == HOW_PRELOAD || o->how == HOW_INTERP ? " of " : " by ", t->stream);
-		text_name(t, *o->requester->path ? basename_of(o->requester->path) : "the bare program");
+		text_name(t, *o->requester->path ? path_base(o->requester->path) : "the bare program");
 	}
 	if (!o->missing && o->how != HOW_INTERP) {
 		fputs("; ", t->stream);
