@@ -9,6 +9,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../lib/root.sh
+source "$here/../lib/root.sh"
 keep=no
 case "${1-}" in
 '') ;;
@@ -73,33 +75,15 @@ build() {
 # make_root ROOT VERSION: a small root file system that the real loader can start the engine in, with NCCL VERSION in
 # the system directory under all three names, as the distribution's packages install it. Sets $system.
 make_root() {
-    local root=$1 version=$2 path directory link
+    local root=$1 version=$2
 
-    system=
-    mkdir -p "$root/etc" "$root/opt/engine"
-    cp build/engine build/engine-deepbind "$root/opt/engine/"
-    for link in /lib /lib64; do
-        if [[ -L $link ]]; then
-            ln -s "$(readlink "$link")" "$root$link"
-        fi
-    done
-    while read -r path; do
-        directory=$(realpath "$(dirname "$path")")
-        mkdir -p "$root$directory"
-        cp -L "$path" "$root$directory/"
-        case $path in
-        */libc.so.*) system=$directory ;;
-        esac
-    done < <(LD_LIBRARY_PATH=$PWD/build ldd build/engine |
-        sed -n '/libnccl/d; s/.*=> *//; s/^[[:space:]]*\(\/.*\) (0x.*/\1/p')
-    if [[ -z $system ]]; then
+    if ! fill_root "$root" build/engine "$PWD/build"; then
         echo "demo.sh: ldd names no libc.so" >&2
         exit 2
     fi
+    cp build/engine build/engine-deepbind "$root/opt/engine/"
     cp "build/libnccl.so.$version" "$root$system/"
-    ln -s "libnccl.so.$version" "$root$system/libnccl.so.2"
-    ln -s libnccl.so.2 "$root$system/libnccl.so"
-    echo "$system" >"$root/etc/ld.so.conf"
+    name_copy "$root" "$version"
     if ! ldconfig -X -i -r "$root" 2>build/ldconfig.log; then
         echo "(ldconfig made no ld.so.cache in $root; its system directory is searched by default all the same)"
     fi

@@ -11,6 +11,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../lib/root.sh
+source "$here/../lib/root.sh"
 cache=${NCCLWHICH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ncclwhich}
 newer=2.30.7 newer_code=23007
 older=2.27.7 older_code=22707
@@ -224,29 +226,12 @@ build_engine() {
 # make_root ROOT VERSION FILES: the engine, what the real loader needs to start it, and one NCCL in the system directory
 # under all three names and in ld.so.cache. Sets $system.
 make_root() {
-    local root=$1 version=$2 files=$3 path directory link
+    local root=$1 version=$2 files=$3
 
-    system=
-    mkdir -p "$root/etc" "$root/opt/engine"
+    fill_root "$root" "$engine" "$newer_files/nvidia/nccl/lib" || return 1
     cp "$engine" "$root/opt/engine/engine"
-    for link in /lib /lib64; do
-        if [[ -L $link ]]; then
-            ln -s "$(readlink "$link")" "$root$link"
-        fi
-    done
-    while read -r path; do
-        directory=$(realpath "$(dirname "$path")")
-        mkdir -p "$root$directory"
-        cp -L "$path" "$root$directory/"
-        case $path in
-        */libc.so.*) system=$directory ;;
-        esac
-    done < <(LD_LIBRARY_PATH=$newer_files/nvidia/nccl/lib ldd "$engine" |
-        sed -n '/libnccl/d; s/.*=> *//; s/^[[:space:]]*\(\/.*\) (0x.*/\1/p')
     ln "$files/nvidia/nccl/lib/libnccl.so.2" "$root$system/libnccl.so.$version"
-    ln -s "libnccl.so.$version" "$root$system/libnccl.so.2"
-    ln -s libnccl.so.2 "$root$system/libnccl.so"
-    echo "$system" >"$root/etc/ld.so.conf"
+    name_copy "$root" "$version"
     ldconfig -X -i -r "$root" 2>/dev/null
 }
 
