@@ -24,6 +24,8 @@ struct question {
 	long flags;
 	unsigned level;
 	uint64_t entry; /* of the function that has it as a parameter */
+	struct code_text around; /* the hole in it is what is looked for */
+	bool row;                /* one of a table */
 };
 
 struct opens {
@@ -33,22 +35,27 @@ struct opens {
 	VEC(struct question) asked;
 };
 
-static void emit(struct opens *o, const struct question *q, const char *name, bool computed, bool taken)
+static void emit(struct opens *o, struct elf_open open, const struct question *q)
 {
-	struct elf_open open = {.function = openers[q->opener].name, .name = name, .computed = computed, .taken = taken,
-				.flags = q->flags, .where = q->where, .via = q->via};
-
+	open.function = openers[q->opener].name;
+	open.flags = q->flags;
+	open.where = q->where;
+	open.via = q->via;
+	open.order = (unsigned)o->out.n;
 	if (o->out.n < OPENS_MOST)
 		vec_push(&o->out, open);
 	else
 		code_note(&o->c, "it opens too much: not everything is listed");
 }
 
+static void emit_computed(struct opens *o, const struct question *q)
+{
+	emit(o, (struct elf_open){.computed = true}, q);
+}
+
 static uint8_t argument(const struct code *c, int k)
 {
-	static const uint8_t x86[] = {7, 6, 2, 1};
-
-	return k < 0 ? REG_NONE : c->arm ? (uint8_t)k : x86[k];
+	return k < 0 ? REG_NONE : code_argument(c, (unsigned)k).reg;
 }
 
 /* ---- answers */
@@ -74,54 +81,68 @@ static void answer_flags(struct opens *o, struct function *f, uint32_t i, struct
 }
 
 /* A parameter: whoever calls the function knows. */
-static void ask_callers(struct opens *o, const struct question *q, const struct value *v)
+static void ask_callers(struct opens *o, const struct question *q, const struct code_text *t, bool row)
 {
 	struct question next = *q;
 
 	if (q->level >= LEVELS_MOST || o->asked.n >= SITES_MOST) {
-		emit(o, q, NULL, true, false);
+		emit_computed(o, q);
 		return;
 	}
-	if (next.flag != REG_NONE && next.entry != v->n)
+	if (next.flag != REG_NONE && next.entry != t->entry)
 		next.flag = REG_NONE;
-	next.entry = v->n;
-	next.text = v->reg;
+	next.entry = t->entry;
+	next.text = t->reg;
+	next.around = *t;
+	next.row |= row;
 	next.level++;
 	vec_push(&o->asked, next);
+}
+
+static bool opens_files(const struct question *q)
+{
+	return q->opener == OPEN_DLOPEN || q->opener == OPEN_DLMOPEN;
+}
+
+/* T in what stands around it further down; false if that cannot be said. */
+static bool surround(struct opens *o, const struct question *q, struct code_text *t)
+{
+	struct code_text before = q->around, after = q->around;
+
+	if (!q->level)
+		return true;
+	before.hole = after.hole = false;
+	after.before = q->around.after;
+	before.after = after.after = names_add(o->c.names, "");
+	return code_text_join(&o->c, &before, t, t) && code_text_join(&o->c, t, &after, t);
 }
 
 static void answer(struct opens *o, struct function *f, uint32_t i, struct question q)
 {
 	struct operand x = code_reg(q.text, 8);
-	struct values v = {0};
-	const char *name;
+	struct code_texts texts = {0};
 	size_t k;
-	bool computed, opens = q.opener == OPEN_DLOPEN || q.opener == OPEN_DLMOPEN;
 
 	answer_flags(o, f, i, &q);
-	code_trace(&o->c, f, i, &x, &v);
-	computed = v.unknown || v.stride || !v.v.n;
-	for (k = 0; k < v.v.n; k++) {
-		const struct value *y = &v.v.at[k];
+	code_texts(&o->c, f, i, &x, &texts);
+	for (k = 0; k < texts.v.n; k++) {
+		struct code_text t = texts.v.at[k];
 
-		if (y->kind == V_ENTRY && y->reg != REG_NONE) {
-			ask_callers(o, &q, y);
-			continue;
-		}
-		name = v.stride ? NULL
-		     : y->kind == V_NUMBER ? code_string_at(&o->c, y->n)
-		     : y->kind == V_STACK ? code_stack_string(&o->c, f, i, (int64_t)y->n, &computed) : NULL;
-		if (name || (y->kind == V_NUMBER && !y->n && opens && !v.stride))
-			emit(o, &q, name, false, false);
+		if (!surround(o, &q, &t) || (t.env && !opens_files(&q)))
+			texts.computed = true;
+		else if (t.hole)
+			ask_callers(o, &q, &t, texts.row);
 		else
-			computed = true;
-		/* What stands in writable memory is what it starts with. */
-		if (name && y->kind == V_NUMBER && !code_is_constant(&o->c, y->n))
-			computed = true;
+			emit(o, (struct elf_open){.name = t.env ? NULL : t.before, .form = t.env ? t.before : NULL,
+						  .row = texts.row || q.row}, &q);
 	}
-	if (computed)
-		emit(o, &q, NULL, true, false);
-	values_free(&v);
+	if (texts.null && opens_files(&q) && !*q.around.before && !*q.around.after)
+		emit(o, (struct elf_open){0}, &q);
+	else
+		texts.computed |= texts.null;
+	if (texts.computed)
+		emit_computed(o, &q);
+	vec_free(&texts.v);
 }
 
 static struct question question_at(const struct opens *o, uint64_t where, uint32_t symbol)
@@ -130,7 +151,8 @@ static struct question question_at(const struct opens *o, uint64_t where, uint32
 
 	return (struct question){.opener = opener, .where = where, .flags = -1,
 				 .text = argument(&o->c, openers[opener].text),
-				 .flag = argument(&o->c, openers[opener].flags)};
+				 .flag = argument(&o->c, openers[opener].flags),
+				 .around = {.before = "", .after = ""}};
 }
 
 /* ---- calls */
@@ -175,7 +197,7 @@ static void emit_taken(struct opens *o, uint64_t where, uint32_t symbol)
 {
 	struct question q = question_at(o, where, symbol);
 
-	emit(o, &q, NULL, true, true);
+	emit(o, (struct elf_open){.computed = true, .taken = true}, &q);
 }
 
 /* AArch64 forms an address in two steps, which the scan has only guessed to
@@ -241,7 +263,7 @@ static void follow_reference(struct opens *o, const struct code_references *f, s
 	} else if (!g || ref->kind == REF_CALL) {
 		struct question q = question_at(o, ref->at, ref->id);
 
-		emit(o, &q, NULL, true, false);
+		emit_computed(o, &q);
 	}
 }
 
@@ -394,7 +416,7 @@ static void ask_level(struct opens *o)
 			if (f.ref.at[k].id == (uint32_t)(mine - w))
 				ask(o, &q.at[i], mine, &f.ref.at[k]);
 		if (mine->open || !mine->called)
-			emit(o, &q.at[i], NULL, true, false);
+			emit_computed(o, &q.at[i]);
 	}
 	code_references_free(&f);
 	vec_free(&q);
@@ -410,21 +432,40 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-static int by_where(const void *a, const void *b)
+static int by_call(const struct elf_open *x, const struct elf_open *y)
 {
-	const struct elf_open *x = a, *y = b;
-
 	if (x->where != y->where)
 		return x->where < y->where ? -1 : 1;
 	if (x->via != y->via)
 		return x->via < y->via ? -1 : 1;
-	if (x->computed != y->computed)
-		return x->computed ? 1 : -1;
+	return x->computed - y->computed;
+}
+
+static int compare_content(const struct elf_open *x, const struct elf_open *y)
+{
+	if (by_call(x, y))
+		return by_call(x, y);
 	if (compare_text(x->name, y->name))
 		return compare_text(x->name, y->name);
+	if (compare_text(x->form, y->form))
+		return compare_text(x->form, y->form);
 	if (x->flags != y->flags)
 		return x->flags < y->flags ? -1 : 1;
 	return compare_text(x->function, y->function);
+}
+
+static int by_content(const void *a, const void *b)
+{
+	const struct elf_open *x = a, *y = b;
+
+	return compare_content(x, y) ? compare_content(x, y) : x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct elf_open *x = a, *y = b;
+
+	return by_call(x, y) ? by_call(x, y) : x->order < y->order ? -1 : x->order > y->order;
 }
 
 struct place {
@@ -482,10 +523,12 @@ static void finish(struct opens *o, struct elf_opens *out)
 	size_t i, n = 0, m = 0, distinct = 0;
 
 	if (o->out.n)
-		qsort(o->out.at, o->out.n, sizeof(*o->out.at), by_where);
+		qsort(o->out.at, o->out.n, sizeof(*o->out.at), by_content);
 	for (i = 0; i < o->out.n; i++)
-		if (!n || by_where(&o->out.at[n - 1], &o->out.at[i]))
+		if (!n || compare_content(&o->out.at[n - 1], &o->out.at[i]))
 			o->out.at[n++] = o->out.at[i];
+	if (n)
+		qsort(o->out.at, n, sizeof(*o->out.at), by_order);
 	for (i = 0; i < n; i++) {
 		p[m++] = (struct place){o->out.at[i].where, NULL};
 		if (o->out.at[i].via)

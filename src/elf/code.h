@@ -4,16 +4,18 @@
  * AArch64 object is found, through the PLT, through a GOT slot or through a
  * register, and its name argument is traced back: constants, selections between
  * constants, tables of names, names put together on the stack from immediates,
- * and parameters of functions that the same object calls.  Section headers and
- * .symtab are not asked.
+ * by printf-like formats, strcpy and strcat, values of variables that getenv
+ * returns, and parameters of functions that the same object calls.  Section
+ * headers and .symtab are not asked.
  *
  * A name stands in the answer only if some path of the code hands it over.  What
  * cannot be traced is said: an entry that is `computed` and has no name.  So a
  * call may have several entries, names and a computed one beside them.  Names
  * are interned in the pool of the caller, everything else lives in its arena.
  *
- * Out of reach, and therefore computed: what another function returns or stores,
- * strings made by library calls, and addresses of dlopen that are handed on. */
+ * Out of reach, and therefore computed: what another function of the object
+ * returns or stores, strings of C++ and Rust, and addresses of dlopen that are
+ * handed on.  secure_getenv is taken for getenv. */
 #ifndef NCCLWHICH_ELF_CODE_H
 #define NCCLWHICH_ELF_CODE_H
 
@@ -21,8 +23,11 @@
 
 struct elf_open {
 	const char *function; /* "dlopen", "dlmopen", "dlsym", "dlvsym" */
-	const char *name;     /* NULL: computed, or else a null pointer, which dlopen takes for the program */
+	const char *name;     /* NULL: a form, computed, or else a null pointer, which dlopen takes for the program */
+	const char *form;     /* a name that has values of the environment in it, as {env:NAME}; else NULL */
 	bool computed;        /* not all that is passed here is known */
+	bool row;             /* an entry of a table that the call goes along */
+	unsigned order;       /* in which it was found: of rows, that of the table */
 	bool taken;           /* no call: the function's address is stored or handed on here; also computed */
 	long flags;           /* RTLD_ bits as passed, -1 = cannot be read, or a function without flags */
 	uint64_t where;       /* vaddr of the call (of the tail call, of the load) */
@@ -32,7 +37,7 @@ struct elf_open {
 };
 
 struct elf_opens {
-	struct elf_open *at; /* by address */
+	struct elf_open *at; /* by address; those of one call by `order` */
 	size_t n;
 	const char *note; /* which bound was met or what could not be read, so that calls may be missing; or NULL */
 };

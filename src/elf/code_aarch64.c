@@ -330,6 +330,8 @@ static void lower_register(struct lower *l)
 			address.reg = REG_NONE;
 		if (!(opc & 2) && (extended || !bits(w, 23, 22)))
 			effect(l, E_MOVE, code_reg((uint8_t)d, size), address, code_imm(0, 8));
+		else if (extended && bits(w, 15, 10) == 0x18) /* uxtx: as it is */
+			effect(l, E_SUB, code_reg((uint8_t)d, size), code_reg((uint8_t)n, size), zr(m, size));
 		else if (!extended && !bits(w, 15, 10))
 			effect(l, E_SUB, code_reg((uint8_t)d, size), zr(n, size), zr(m, size));
 		else

@@ -127,9 +127,13 @@ const char *code_callee_at(struct code *c, const struct function *f, uint32_t i)
 	const struct effect *load, *page;
 	uint64_t slot;
 	uint32_t symbol;
+	size_t k;
 
 	if (through->kind != O_REG)
 		return code_callee(c, &f->insn.at[i]);
+	for (k = 0; k < f->far_call.n; k++)
+		if (f->far_call.at[k].insn == i)
+			return elf_symbol_name(c->s, f->far_call.at[k].symbol);
 	load = set_before(f, &i, through->reg);
 	if (!load || load->op != E_MOVE || load->a.kind != O_MEM || load->a.index != REG_NONE)
 		return "";
@@ -524,16 +528,38 @@ static int32_t plus(int32_t offset, int64_t by)
 													: (int32_t)sum;
 }
 
-static int32_t offset_of(const struct code *c, const struct operand *x, int32_t sp, int32_t fp)
+/* The constant that the block has put into the register before instruction I:
+ * large frames are more than an immediate of AArch64 can say. */
+static bool constant_before(const struct function *f, uint32_t i, uint8_t reg, int64_t *out)
 {
-	if ((x->kind != O_REG && x->kind != O_ADDR) || (x->kind == O_ADDR && x->index != REG_NONE))
-		return NOT_KNOWN;
-	return plus(x->reg == c->sp ? sp : x->reg == c->fp ? fp : NOT_KNOWN, x->kind == O_ADDR ? x->value : 0);
+	const struct effect *x = set_before(f, &i, reg);
+
+	if (x && x->op == E_MOVE && x->a.kind == O_IMM) {
+		*out = x->a.value;
+		return true;
+	}
+	if (!x || x->op != E_INSERT || !constant_before(f, i, reg, out))
+		return false;
+	*out = (int64_t)(((uint64_t)*out & ~(0xffffull << x->b.shift)) | (uint64_t)x->b.value);
+	return true;
 }
 
-static void step(const struct code *c, const struct function *f, const struct insn *i, int32_t *sp, int32_t *fp)
+static int32_t offset_of(const struct code *c, const struct function *f, uint32_t i, const struct operand *x, int32_t sp,
+			 int32_t fp)
 {
+	int64_t by = 0;
+
+	if ((x->kind != O_REG && x->kind != O_ADDR) ||
+	    (x->kind == O_ADDR && x->index != REG_NONE && (x->shift || !constant_before(f, i, x->index, &by))))
+		return NOT_KNOWN;
+	return plus(x->reg == c->sp ? sp : x->reg == c->fp ? fp : NOT_KNOWN, x->kind == O_ADDR ? x->value + by : 0);
+}
+
+static void step(const struct code *c, const struct function *f, uint32_t k, int32_t *sp, int32_t *fp)
+{
+	const struct insn *i = &f->insn.at[k];
 	int32_t old_sp = *sp, old_fp = *fp;
+	int64_t by;
 	size_t e;
 
 	for (e = i->effect; e < i->effect + i->n_effect; e++) {
@@ -543,9 +569,11 @@ static void step(const struct code *c, const struct function *f, const struct in
 		if (x->to.kind != O_REG || (x->to.reg != c->sp && x->to.reg != c->fp))
 			continue;
 		if (x->op == E_MOVE)
-			value = offset_of(c, &x->a, old_sp, old_fp);
-		else if ((x->op == E_ADD || x->op == E_SUB) && x->b.kind == O_IMM)
-			value = plus(offset_of(c, &x->a, old_sp, old_fp), x->op == E_ADD ? x->b.value : -x->b.value);
+			value = offset_of(c, f, k, &x->a, old_sp, old_fp);
+		else if ((x->op == E_ADD || x->op == E_SUB) &&
+			 (x->b.kind == O_IMM ? (by = x->b.value, true)
+					     : x->b.kind == O_REG && constant_before(f, k, x->b.reg, &by)))
+			value = plus(offset_of(c, f, k, &x->a, old_sp, old_fp), x->op == E_ADD ? by : -by);
 		else if (x->op == E_AND && x->to.reg == c->sp)
 			value = old_sp; /* alignment: as if the caller's had been aligned so */
 		*(x->to.reg == c->sp ? sp : fp) = value;
@@ -606,7 +634,7 @@ static void find_frames(struct code *c, struct function *f)
 			for (k = x->first; k < x->first + x->n; k++) {
 				f->insn.at[k].sp = sp;
 				f->insn.at[k].fp = fp;
-				step(c, f, &f->insn.at[k], &sp, &fp);
+				step(c, f, (uint32_t)k, &sp, &fp);
 			}
 			out[b] = (struct frame){sp, fp, true};
 		}
@@ -701,6 +729,8 @@ void code_functions_free(struct code *c)
 		vec_free(&f->block);
 		vec_free(&f->pred);
 		vec_free(&f->area);
+		vec_free(&f->writer);
+		vec_free(&f->far_call);
 		free(f);
 	}
 	c->function = NULL;

@@ -97,6 +97,27 @@ struct stack_area {
 	bool escapes;   /* and goes elsewhere than into a load or a store */
 };
 
+enum value_kind {
+	V_NUMBER, V_STACK, V_ENTRY, V_FUNCTION,
+	V_RESULT,  /* what a call returned */
+	V_WRITTEN, /* a text, or the pointer to one, that a call has written there */
+};
+
+struct value {
+	uint8_t kind, reg; /* V_ENTRY: register REG, or memory, as control comes from outside to the address N */
+	uint64_t n;        /* number or address; offset in the frame; symbol of a V_FUNCTION; address of the call */
+};
+
+struct writer {
+	uint32_t insn;   /* a call of a function that writes a text */
+	bool known;      /* and where to, namely TO */
+	struct value to;
+};
+
+struct far_call {
+	uint32_t insn, symbol; /* a call through a register that another block has set */
+};
+
 struct function {
 	struct function *next;
 	struct range range[4];    /* the first has the entry; then parts split off by the compiler */
@@ -109,6 +130,9 @@ struct function {
 	VEC(uint32_t) pred;
 	VEC(struct stack_area) area;
 	bool areas_known, areas_many; /* more than are kept: everything may be addressed */
+	VEC(struct writer) writer;    /* by instruction */
+	VEC(struct far_call) far_call;
+	bool writers_known;
 	uint8_t answered;             /* per opener: calls through registers have been looked at */
 	uint32_t stamp;
 };
@@ -212,7 +236,8 @@ void code_functions_free(struct code *c);
 long code_insn_at(const struct function *f, uint64_t vaddr);
 /* The name of the imported function that a call goes to, or "". */
 const char *code_callee(struct code *c, const struct insn *i);
-/* The same for instruction I, seeing through a register that was loaded in its block. */
+/* The same for instruction I, seeing through a register that was loaded in its
+ * block, or further away once code_trace.c has found that out. */
 const char *code_callee_at(struct code *c, const struct function *f, uint32_t i);
 bool code_never_returns(const char *callee);
 
@@ -247,16 +272,10 @@ bool code_clobbered_by_call(const struct code *c, uint8_t reg);
 
 /* ---- values (code_trace.c, code_values.c) */
 
-enum value_kind { V_NUMBER, V_STACK, V_ENTRY, V_FUNCTION };
-
-struct value {
-	uint8_t kind, reg; /* V_ENTRY: register REG, or memory, as control comes from outside to the address N */
-	uint64_t n;        /* number or address; offset in the frame; symbol of a V_FUNCTION */
-};
-
 struct values {
 	VEC(struct value) v;
 	bool unknown;      /* and others */
+	bool row;          /* entries of one table, in its order, among others */
 	uint64_t multiple; /* those are multiples of this; 0 = no others */
 	uint64_t stride;   /* each number is the first of a row with this distance; 0 = no rows */
 	uint32_t source;   /* the effect that steps along the rows, plus one; 0 = several */
@@ -273,8 +292,58 @@ void values_resize(struct values *s, unsigned size, bool is_signed);
 
 /* What operand X is just before instruction I. */
 void code_trace(struct code *c, struct function *f, uint32_t i, const struct operand *x, struct values *out);
-/* The text that the code has put together in the frame at OFFSET, or NULL; sets
- * *COMPUTED if there may be others. */
-const char *code_stack_string(struct code *c, struct function *f, uint32_t i, int64_t offset, bool *computed);
+/* What stands in the frame at OFFSET before instruction I, or at the end, of block
+ * B: a byte; or a V_WRITTEN where a text begins. */
+void code_trace_byte(struct code *c, struct function *f, uint32_t b, uint32_t i, int64_t offset, struct values *out);
+/* The V_WRITTEN of calls that have put a text where a pointer of value V leads. */
+void code_trace_text(struct code *c, struct function *f, uint32_t i, const struct value *v, struct values *out);
+
+/* ---- texts (code_text.c, code_library.c) */
+
+/* What a function of a library does with texts. */
+enum library_does {
+	DOES_READ,      /* writes to nothing that it is given */
+	DOES_ALLOCATE,  /* returns memory of its own */
+	DOES_GETENV,    /* returns the value of the variable that argument `from` names */
+	DOES_DUPLICATE, /* returns a copy of `from` */
+	DOES_COPY, DOES_APPEND, DOES_FORMAT, /* argument `from`, to `to` */
+};
+
+struct library_function {
+	const char *name;
+	uint8_t does, to, from; /* enum library_does; arguments, from 0 */
+	uint8_t size;  /* the argument that says how much is copied, 0 = all */
+	uint8_t more;  /* DOES_FORMAT: the first of the arguments that go into the text */
+	bool pointer;  /* a pointer to the text goes to `to` */
+	bool returns;  /* returns `to` */
+};
+
+/* NULL: nothing is known of it. */
+const struct library_function *code_library(const char *name);
+
+/* Argument K, just before the call. */
+struct operand code_argument(const struct code *c, unsigned k);
+
+/* One text: BEFORE, and if it has a hole, then whatever register REG holds when
+ * control comes from outside to ENTRY, then AFTER.  {env:NAME} in it stands for the
+ * value of a variable. */
+struct code_text {
+	const char *before, *after;
+	bool hole, env;
+	uint8_t reg;
+	uint64_t entry;
+};
+
+struct code_texts {
+	VEC(struct code_text) v;
+	bool computed; /* and others */
+	bool null;     /* and a null pointer */
+	bool row;      /* entries of one table, in its order */
+};
+
+/* The texts that operand X may point to just before instruction I; V is the caller's. */
+void code_texts(struct code *c, struct function *f, uint32_t i, const struct operand *x, struct code_texts *out);
+/* A text in another, both interned; false if that cannot be said. */
+bool code_text_join(struct code *c, const struct code_text *a, const struct code_text *b, struct code_text *out);
 
 #endif

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 struct place {
-	bool stack;
+	bool stack;    /* bytes of the frame at OFFSET, else register REG */
+	bool text;     /* neither: the text that a pointer of value OBJECT leads to */
 	uint8_t reg, size;
 	int64_t offset;
+	struct value object;
 };
 
 struct definition {
@@ -34,6 +36,7 @@ struct trace {
 struct reaching {
 	VEC(struct definition) definition;
 	VEC(uint32_t) entry; /* instructions to which control comes from outside */
+	VEC(struct value) call; /* V_RESULT and V_WRITTEN */
 	bool unknown;
 };
 
@@ -61,27 +64,36 @@ static bool frame_offset(const struct trace *t, uint32_t i, const struct operand
 	return base != NOT_KNOWN;
 }
 
-/* The same through a register that was set to a frame address in this block. */
+/* The same through a register that was set to a frame address in this block, be it
+ * by way of others. */
 static bool alias_offset(const struct trace *t, uint32_t i, const struct operand *x, int64_t *out)
 {
 	const struct function *f = t->f;
 	uint32_t first = f->block.at[f->insn.at[i].block].first, k, e;
+	uint8_t reg = x->reg;
+	int64_t by = x->value, offset;
 
 	for (k = i; k-- > first && i - k < 128;) {
 		const struct insn *in = &f->insn.at[k];
 
-		if (in->junk || (in->flow == F_CALL && code_clobbered_by_call(t->c, x->reg)))
+		if (in->junk || (in->flow == F_CALL && code_clobbered_by_call(t->c, reg)))
 			return false;
 		for (e = in->effect; e < in->effect + in->n_effect; e++) {
 			const struct effect *y = &f->effect.at[e];
 
-			if (y->to.kind != O_REG || y->to.reg != x->reg)
+			if (y->to.kind != O_REG || y->to.reg != reg)
 				continue;
-			if ((y->a.kind != O_REG && y->a.kind != O_ADDR) || y->a.index != REG_NONE ||
-			    !frame_offset(t, k, &y->a, out))
+			if ((y->a.kind != O_REG && y->a.kind != O_ADDR) || y->a.index != REG_NONE || y->a.size < 8 ||
+			    (y->op != E_MOVE && (y->op != E_ADD || y->b.kind != O_IMM)))
 				return false;
-			*out += x->value + (y->op == E_ADD && y->b.kind == O_IMM ? y->b.value : 0);
-			return y->op == E_MOVE || (y->op == E_ADD && y->b.kind == O_IMM);
+			by += y->op == E_ADD ? y->b.value : 0;
+			if (frame_offset(t, k, &y->a, &offset)) {
+				*out = offset + by;
+				return true;
+			}
+			by += y->a.kind == O_ADDR ? y->a.value : 0;
+			reg = y->a.reg;
+			break;
 		}
 	}
 	return false;
@@ -168,20 +180,101 @@ static bool is_addressed(const struct trace *t, int64_t offset, bool escaping)
 	return t->f->areas_many;
 }
 
-/* Functions that do not write through what they are given. */
-static bool only_reads(const char *callee)
+/* ---- calls that write a text */
+
+/* Where they write to is found out before a walk and not in its midst: walks
+ * mark the blocks that they have come by. */
+static void find_far_calls(struct trace *t)
 {
-	static const char *const name[] = {
-		"dlopen", "dlmopen", "dlsym", "dlvsym", "dlerror", "dlclose", "getenv", "secure_getenv", "strlen",
-		"strcmp", "strncmp", "strcasecmp", "strstr", "strchr", "strrchr", "strdup", "puts", "printf", "fprintf", "fputs",
-		"fwrite", "syslog", "access", "__printf_chk", "__fprintf_chk", "perror", "free",
-	};
+	struct function *f = t->f;
+	uint32_t i;
+
+	for (i = 0; i < f->insn.n && t->c->steps > 0; i++) {
+		struct trace inner = {.c = t->c, .f = f};
+		struct values v = {0};
+
+		if (f->insn.at[i].flow != F_CALL || f->insn.at[i].through.kind != O_REG || *code_callee_at(t->c, f, i))
+			continue;
+		trace_operand(&inner, i, &f->insn.at[i].through, &v);
+		if (values_single(&v) && v.v.at[0].kind == V_FUNCTION)
+			vec_push(&f->far_call, ((struct far_call){i, (uint32_t)v.v.at[0].n}));
+		values_free(&v);
+	}
+}
+
+static void find_writers(struct trace *t)
+{
+	struct function *f = t->f;
+	uint32_t i;
+
+	if (f->writers_known)
+		return;
+	f->writers_known = true;
+	find_far_calls(t);
+	for (i = 0; i < f->insn.n; i++)
+		if (f->insn.at[i].flow == F_CALL) {
+			const struct library_function *l = code_library(code_callee_at(t->c, f, i));
+
+			if (l && (l->does == DOES_COPY || l->does == DOES_APPEND || l->does == DOES_FORMAT))
+				vec_push(&f->writer, ((struct writer){.insn = i}));
+		}
+	for (i = 0; i < f->writer.n && t->c->steps > 0; i++) {
+		uint32_t at = f->writer.at[i].insn;
+		struct operand to = code_argument(t->c, code_library(code_callee_at(t->c, f, at))->to);
+		struct trace inner = {.c = t->c, .f = f};
+		struct values v = {0};
+
+		trace_operand(&inner, at, &to, &v);
+		if (values_single(&v)) {
+			f->writer.at[i].to = v.v.at[0];
+			f->writer.at[i].known = true;
+		}
+		values_free(&v);
+	}
+}
+
+static const struct writer *writer_at(const struct function *f, uint32_t i)
+{
 	size_t k;
 
-	for (k = 0; k < sizeof(name) / sizeof(name[0]); k++)
-		if (!strcmp(callee, name[k]))
-			return true;
-	return false;
+	for (k = 0; k < f->writer.n; k++)
+		if (f->writer.at[k].insn == i)
+			return &f->writer.at[k];
+	return NULL;
+}
+
+static bool is_same(const struct value *a, const struct value *b)
+{
+	return a->kind == b->kind && a->n == b->n && a->reg == b->reg;
+}
+
+/* Memory that nothing but pointers of this value leads to. */
+static bool is_own_memory(const struct trace *t, const struct value *v)
+{
+	const struct library_function *l;
+	long k = v->kind == V_RESULT ? code_insn_at(t->f, v->n) : -1;
+
+	l = k >= 0 ? code_library(code_callee_at(t->c, t->f, (uint32_t)k)) : NULL;
+	return v->kind == V_NUMBER || (l && (l->does == DOES_ALLOCATE || l->does == DOES_DUPLICATE));
+}
+
+enum meeting { PASSES, WRITES, SPOILS };
+
+/* What the call does to a text, or to bytes of the frame. */
+static enum meeting call_meets(const struct trace *t, uint32_t i, const struct place *p)
+{
+	const struct writer *w = writer_at(t->f, i);
+	const struct library_function *l = code_library(code_callee_at(t->c, t->f, i));
+
+	if (w && w->known && p->text)
+		return is_same(&w->to, &p->object) && !l->pointer ? WRITES
+		     : is_own_memory(t, &w->to) || w->to.kind == V_STACK ? PASSES : SPOILS;
+	if (w && w->known && w->to.kind == V_STACK)
+		return (int64_t)w->to.n == p->offset && p->size == (l->pointer ? 8 : 1) ? WRITES
+		     : (int64_t)w->to.n >= p->offset + p->size ? PASSES : SPOILS;
+	if (w && w->known && is_own_memory(t, &w->to))
+		return PASSES;
+	return l && l->does <= DOES_DUPLICATE && !(p->text && t->f->insn.at[i].at == p->object.n) ? PASSES : SPOILS;
 }
 
 /* ---- reaching definitions */
@@ -191,6 +284,8 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 {
 	int64_t offset;
 
+	if (p->text)
+		return p->object.kind != V_ENTRY && to->reg != REG_OPAQUE && !frame_offset(t, i, to, &offset) ? 3 : 0;
 	if (to->reg == REG_NONE || to->reg == REG_OPAQUE)
 		return 0;
 	if (!frame_offset(t, i, to, &offset) && !alias_offset(t, i, to, &offset))
@@ -202,12 +297,24 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 	return offset <= p->offset && offset + to->size >= p->offset + p->size ? 1 : 2;
 }
 
-static bool call_changes(const struct trace *t, const struct insn *call, const struct place *p)
+/* The call ends the walk: what it leaves is said. */
+static bool call_changes(const struct trace *t, uint32_t i, const struct place *p, struct reaching *out)
 {
-	if (p->stack)
-		return is_addressed(t, p->offset, true) &&
-		       !only_reads(code_callee_at(t->c, t->f, (uint32_t)(call - t->f->insn.at)));
-	return code_clobbered_by_call(t->c, p->reg);
+	enum meeting how = p->stack || p->text ? call_meets(t, i, p) : SPOILS;
+	uint64_t at = t->f->insn.at[i].at;
+
+	if (how == PASSES || (p->stack && !is_addressed(t, p->offset, true)) ||
+	    (!p->stack && !p->text && !code_clobbered_by_call(t->c, p->reg)))
+		return false;
+	if (p->text && p->object.kind == V_ENTRY && how == SPOILS)
+		return false; /* a parameter: what others do with it is not looked at */
+	if (how == WRITES)
+		vec_push(&out->call, ((struct value){.kind = V_WRITTEN, .n = at}));
+	else if (!p->stack && !p->text && !p->reg) /* rax, x0 */
+		vec_push(&out->call, ((struct value){.kind = V_RESULT, .n = at}));
+	else
+		out->unknown = true;
+	return true;
 }
 
 /* True when the walk ends at the instruction. */
@@ -225,9 +332,9 @@ static bool meets(struct trace *t, uint32_t i, const struct place *p, struct rea
 		const struct effect *x = &t->f->effect.at[e];
 		int how = 0;
 
-		if (x->to.kind == O_REG && !p->stack)
+		if (x->to.kind == O_REG && !p->stack && !p->text)
 			how = x->to.reg == p->reg;
-		else if (x->to.kind == O_MEM && p->stack)
+		else if (x->to.kind == O_MEM && (p->stack || p->text))
 			how = store_meets(t, i, &x->to, p);
 		if (how == 2)
 			out->unknown = true;
@@ -235,25 +342,22 @@ static bool meets(struct trace *t, uint32_t i, const struct place *p, struct rea
 			vec_push(&out->definition, ((struct definition){i, e, how == 3}));
 		stop |= how == 1 || how == 2;
 	}
-	if (!stop && in->flow == F_CALL && call_changes(t, in, p)) {
-		out->unknown = true;
-		stop = true;
-	}
-	return stop;
+	return stop || (in->flow == F_CALL && call_changes(t, i, p, out));
 }
 
 static bool is_transparent(const struct block *b, const struct place *p)
 {
 	if (b->junk)
 		return false;
-	return p->stack ? !b->stores && !b->calls : !(b->writes[p->reg / 64] >> p->reg % 64 & 1);
+	return p->stack || p->text ? !b->stores && !b->calls : !(b->writes[p->reg / 64] >> p->reg % 64 & 1);
 }
 
-static void reach(struct trace *t, uint32_t i, const struct place *p, struct reaching *out)
+/* Back from instruction K, or the end, of block B. */
+static void reach(struct trace *t, uint32_t b, uint32_t k, const struct place *p, struct reaching *out)
 {
 	struct function *f = t->f;
 	VEC(uint32_t) todo = {0};
-	uint32_t stamp = ++f->stamp, b = f->insn.at[i].block, k = i;
+	uint32_t stamp = ++f->stamp;
 	bool stop = false;
 	size_t n;
 
@@ -345,6 +449,8 @@ static uint64_t compared_count(struct trace *t, uint32_t at, uint32_t effect, ui
 		a = b;
 		b = swap;
 	}
+	for (k = 0; k < a.v.n; k++)
+		a.unknown |= a.v.at[k].kind != a.v.at[0].kind;
 	if (a.stride && a.source && !a.unknown && !a.cycle && a.v.n && values_single(&b) &&
 	    a.v.at[0].kind == b.v.at[0].kind && (b.v.at[0].kind == V_NUMBER || b.v.at[0].kind == V_STACK)) {
 		bool behind = a.v.n > 1 && !is_avoidable(t, at, i), pointer;
@@ -422,6 +528,7 @@ static void load_offset_row(struct trace *t, uint32_t i, uint64_t base, uint64_t
 	}
 	if (!k || k < count)
 		values_add_unknown(out, 1);
+	out->row = true;
 }
 
 static void load_row(struct trace *t, uint32_t i, uint64_t base, uint64_t stride, struct values *out)
@@ -456,6 +563,7 @@ static void load_row(struct trace *t, uint32_t i, uint64_t base, uint64_t stride
 		values_add_unknown(out, 1); /* it may go on */
 	if (out->v.n == before)
 		values_add_unknown(out, 1);
+	out->row = true;
 }
 
 /* The same for an array in the frame. */
@@ -469,7 +577,7 @@ static void load_stack_row(struct trace *t, uint32_t i, int64_t base, uint64_t s
 		bool good;
 
 		trace_place(t, i, &p, &one);
-		good = one.v.n && !one.cycle && one.v.at[0].kind == V_NUMBER;
+		good = one.v.n && !one.cycle && (one.v.at[0].kind == V_NUMBER || one.v.at[0].kind == V_RESULT);
 		if (good && (one.v.at[0].n || count))
 			values_merge(out, &one);
 		values_free(&one);
@@ -484,6 +592,7 @@ static void load_stack_row(struct trace *t, uint32_t i, int64_t base, uint64_t s
 	}
 	if (t->bounding)
 		values_add_unknown(out, 1);
+	out->row = true;
 }
 
 static void load_number(struct trace *t, uint64_t at, unsigned size, struct values *out)
@@ -627,6 +736,21 @@ static void trace_effect(struct trace *t, uint32_t i, uint32_t effect, struct va
 	values_free(&b);
 }
 
+/* A store to address V, one of those in ADDRESS, into a place that it may lead to. */
+static bool may_hit(const struct trace *t, const struct values *address, const struct value *v, unsigned size,
+		    const struct place *p)
+{
+	enum { TEXT_MOST = 4096 };
+
+	if (p->text && v->kind == V_NUMBER && p->object.kind == V_NUMBER)
+		return v->n + size > p->object.n && v->n < p->object.n + TEXT_MOST;
+	if (p->text)
+		return v->kind != V_STACK && !(is_own_memory(t, v) && !is_same(v, &p->object));
+	if (v->kind == V_STACK)
+		return (int64_t)v->n < p->offset + p->size && (address->stride || (int64_t)v->n + size > p->offset);
+	return v->kind == V_RESULT && !is_own_memory(t, v) && is_addressed(t, p->offset, true);
+}
+
 /* What a store left in the place: all of what was stored, or some bytes of it. */
 static void trace_store(struct trace *t, const struct definition *d, const struct place *p, struct values *out)
 {
@@ -639,9 +763,8 @@ static void trace_store(struct trace *t, const struct definition *d, const struc
 	if (d->maybe) {
 		trace_address(t, d->insn, to, &address);
 		for (k = 0; k < address.v.n; k++)
-			here |= address.v.at[k].kind == V_STACK && (int64_t)address.v.at[k].n < p->offset + p->size &&
-				(address.stride || (int64_t)address.v.at[k].n + to->size > p->offset);
-		here |= (address.unknown || address.cycle) && is_addressed(t, p->offset, true);
+			here |= may_hit(t, &address, &address.v.at[k], to->size, p);
+		here |= (address.unknown || address.cycle) && (p->text || is_addressed(t, p->offset, true));
 		values_free(&address);
 		if (here)
 			values_add_unknown(out, 1);
@@ -690,7 +813,7 @@ static void evaluate(struct trace *t, const struct definition *d, const struct p
 	}
 	t->active = &here;
 	t->depth++;
-	if (p->stack)
+	if (p->stack || p->text)
 		trace_store(t, d, p, &one);
 	else
 		trace_effect(t, d->insn, d->effect, &one);
@@ -703,7 +826,7 @@ static void evaluate(struct trace *t, const struct definition *d, const struct p
 	values_free(&one);
 }
 
-static void trace_place(struct trace *t, uint32_t i, const struct place *p, struct values *out)
+static void trace_place_in(struct trace *t, uint32_t b, uint32_t i, const struct place *p, struct values *out)
 {
 	struct reaching r = {0};
 	size_t k;
@@ -712,15 +835,33 @@ static void trace_place(struct trace *t, uint32_t i, const struct place *p, stru
 		values_add_unknown(out, 1);
 		return;
 	}
-	reach(t, i, p, &r);
-	for (k = 0; k < r.definition.n; k++)
-		evaluate(t, &r.definition.at[k], p, out);
+	if (p->stack || p->text)
+		find_writers(t);
+	reach(t, b, i, p, &r);
+	for (k = 0; k < r.definition.n; k++) {
+		struct values one = {0};
+
+		evaluate(t, &r.definition.at[k], p, &one);
+		/* A store into a text: what a call has written is not all of it. */
+		if (r.definition.at[k].maybe && one.unknown)
+			r.call.n = 0;
+		values_merge(out, &one);
+		values_free(&one);
+	}
+	for (k = 0; k < r.call.n; k++)
+		values_add(out, r.call.at[k].kind, r.call.at[k].n, 0);
 	for (k = 0; k < r.entry.n; k++)
-		values_add(out, V_ENTRY, t->f->insn.at[r.entry.at[k]].at, p->stack ? REG_NONE : p->reg);
+		values_add(out, V_ENTRY, t->f->insn.at[r.entry.at[k]].at, p->stack || p->text ? REG_NONE : p->reg);
 	if (r.unknown)
 		values_add_unknown(out, 1);
+	vec_free(&r.call);
 	vec_free(&r.definition);
 	vec_free(&r.entry);
+}
+
+static void trace_place(struct trace *t, uint32_t i, const struct place *p, struct values *out)
+{
+	trace_place_in(t, t->f->insn.at[i].block, i, p, out);
 }
 
 static void trace_operand(struct trace *t, uint32_t i, const struct operand *x, struct values *out)
@@ -749,42 +890,44 @@ static void trace_operand(struct trace *t, uint32_t i, const struct operand *x, 
 	}
 }
 
-void code_trace(struct code *c, struct function *f, uint32_t i, const struct operand *x, struct values *out)
+static void allot(struct code *c)
 {
-	struct trace t = {.c = c, .f = f};
-
 	c->steps = c->budget < STEPS_MOST ? c->budget : STEPS_MOST;
 	c->budget -= c->steps;
-	trace_operand(&t, i, x, out);
+}
+
+static void take_back(struct code *c)
+{
 	if (c->steps < 0)
 		code_note(c, "a value was too far away to be traced");
 	else
 		c->budget += c->steps;
 }
 
-/* A byte may also be overwritten on some path by who knows what; but bytes that
- * are not written at all on some path would make texts that no path makes. */
-const char *code_stack_string(struct code *c, struct function *f, uint32_t i, int64_t offset, bool *computed)
+void code_trace(struct code *c, struct function *f, uint32_t i, const struct operand *x, struct values *out)
 {
-	enum { MOST = 256 };
 	struct trace t = {.c = c, .f = f};
-	char text[MOST];
-	unsigned n;
 
-	c->steps = c->budget < STEPS_MOST ? c->budget : STEPS_MOST;
-	for (n = 0; n < MOST; n++) {
-		struct place p = {.stack = true, .size = 1, .offset = offset + n};
-		struct values v = {0};
-		bool good;
+	allot(c);
+	trace_operand(&t, i, x, out);
+	take_back(c);
+}
 
-		trace_place(&t, i, &p, &v);
-		good = v.v.n == 1 && v.v.at[0].kind == V_NUMBER && !v.stride && !v.cycle;
-		*computed |= v.unknown;
-		text[n] = good ? (char)v.v.at[0].n : 1;
-		values_free(&v);
-		if (text[n] < 0x20 || text[n] > 0x7e)
-			break;
-	}
-	c->budget -= (c->budget < STEPS_MOST ? c->budget : STEPS_MOST) - (c->steps > 0 ? c->steps : 0);
-	return n && n < MOST && !text[n] ? names_add_n(c->names, text, n) : NULL;
+static void trace_from(struct code *c, struct function *f, uint32_t b, uint32_t i, const struct place *p, struct values *out)
+{
+	struct trace t = {.c = c, .f = f};
+
+	allot(c);
+	trace_place_in(&t, b, i, p, out);
+	take_back(c);
+}
+
+void code_trace_byte(struct code *c, struct function *f, uint32_t b, uint32_t i, int64_t offset, struct values *out)
+{
+	trace_from(c, f, b, i, &(struct place){.stack = true, .size = 1, .offset = offset}, out);
+}
+
+void code_trace_text(struct code *c, struct function *f, uint32_t i, const struct value *v, struct values *out)
+{
+	trace_from(c, f, f->insn.at[i].block, i, &(struct place){.text = true, .size = 1, .object = *v}, out);
 }

@@ -52,6 +52,7 @@ void values_merge(struct values *s, const struct values *other)
 		s->source = !s->stride || s->source == other->source ? other->source : 0;
 	s->stride = divisor(s->stride, other->stride);
 	s->cycle |= other->cycle;
+	s->row |= other->row;
 }
 
 bool values_single(const struct values *s)
@@ -97,7 +98,8 @@ static bool make_row(const struct values *a, const struct values *b, struct valu
 		out->stride = divisor(divisor(out->stride, a->stride), b->v.at[0].n);
 		return (int64_t)b->v.at[0].n > 0;
 	}
-	if (a->unknown && !a->v.n && !a->cycle && b->v.n && !b->unknown && !b->cycle) {
+	/* Steps of less than four bytes are no table's: some pointer, somewhere. */
+	if (a->unknown && a->multiple % 4 == 0 && !a->v.n && !a->cycle && b->v.n && !b->unknown && !b->cycle) {
 		size_t i;
 
 		for (i = 0; i < b->v.n; i++)
@@ -146,9 +148,41 @@ static void combine_strides(enum effect_op op, const struct values *a, const str
 		values_add_unknown(out, 1);
 }
 
+/* Nothing can be said of the sum of something and what a call returned. */
+static bool without_calls(const struct values *s, struct values *out)
+{
+	size_t i;
+	bool any = false;
+
+	for (i = 0; i < s->v.n; i++)
+		any |= s->v.at[i].kind == V_RESULT || s->v.at[i].kind == V_WRITTEN;
+	if (!any)
+		return false;
+	*out = *s;
+	memset(&out->v, 0, sizeof(out->v));
+	for (i = 0; i < s->v.n; i++)
+		if (s->v.at[i].kind != V_RESULT && s->v.at[i].kind != V_WRITTEN)
+			vec_push(&out->v, s->v.at[i]);
+	values_add_unknown(out, 1);
+	return true;
+}
+
 void values_combine(enum effect_op op, const struct values *a, const struct values *b, struct values *out)
 {
+	struct values x = {0}, y = {0};
 	size_t i, k;
+
+	if (without_calls(a, &x)) {
+		values_combine(op, &x, b, out);
+		values_free(&x);
+		return;
+	}
+	if (without_calls(b, &y)) {
+		values_combine(op, a, &y, out);
+		values_free(&y);
+		return;
+	}
+	out->row |= a->row || b->row;
 
 	if (op == E_SHIFT || op == E_MUL) {
 		if (is_number(b) && (op == E_MUL || b->v.at[0].n < 32))
@@ -194,7 +228,7 @@ void values_resize(struct values *s, unsigned size, bool is_signed)
 
 		if (v->kind == V_NUMBER)
 			v->n = is_signed ? (uint64_t)((int64_t)(v->n << shift) >> shift) : v->n << shift >> shift;
-		else if (v->kind != V_ENTRY || size < 4)
+		else if (v->kind != V_ENTRY || size < 4) /* half of an address is none */
 			s->unknown = true, s->multiple = 1, *v = s->v.at[--s->v.n], i--;
 	}
 }

@@ -197,35 +197,71 @@ unsigned open_flags_of(long flags)
 	       (flags & RTLD_NODELETE ? OPEN_NODELETE : 0);
 }
 
-static bool opens_target(const struct discovery *d, const struct elf_open *o)
+/* What a call asks for here, if it is for the library; NULL: not, or a variable in
+ * the name is not set.  What a variable says is not judged by its name where the
+ * object uses the library's functions. */
+static const char *name_by_code(const struct discovery *d, const struct object *o, const struct surface *f,
+				const struct elf_open *e)
 {
-	return o->name && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")) &&
-	       target_matches(d->surfaces->target, o->name);
+	struct expansion x = {.d = d, .f = f, .file = o->path};
+	const char *name = e->form ? expand(&x, e->form) : e->name;
+
+	if (!name || (strcmp(e->function, "dlopen") && strcmp(e->function, "dlmopen")))
+		return NULL;
+	return target_matches(d->surfaces->target, name) || (e->form && surface_hides_loader(f)) ? name : NULL;
 }
 
-/* Names that are handed to dlopen close to each other are taken for
- * alternatives: what comes second is tried when the first does not open. */
+/* The N names that one call may be given.  A table is gone along until one opens.
+ * Of others the code chooses one: the one that a variable gives where it is set;
+ * how it chooses else is not known, and they are taken for alternatives. */
+static bool open_by_call(struct discovery *d, struct object *o, const struct surface *f, const struct elf_open *e, size_t n)
+{
+	bool chosen = false, opened = false;
+	size_t i;
+
+	for (i = 0; i < n && !e[0].row && !chosen; i++)
+		chosen = e[i].form && name_by_code(d, o, f, &e[i]);
+	for (i = 0; i < n && !opened; i++) {
+		const struct elf_open *open = &e[d->plan->reversed && !e[0].row ? n - 1 - i : i];
+		const char *name = name_by_code(d, o, f, open);
+
+		if (name && (open->form || !chosen))
+			opened = open_one(d, o, name, open_flags_of(open->flags), EVIDENCE_CODE,
+					  open->via ? open->via_in : open->in);
+	}
+	return opened;
+}
+
+/* Calls close to each other are taken for alternatives: what comes second is
+ * tried when the first does not open. */
 static bool open_by_code(struct discovery *d, struct object *o, const struct surface *f)
 {
 	enum { NEAR = 4096 };
+	const struct elf_open *e = f->code.at;
+	VEC(size_t) call = {0}; /* where its entries begin */
 	bool any = false, opened = false;
 	uint64_t last = 0;
-	size_t i;
+	size_t i, k, n;
 
-	for (i = 0; i < f->code.n; i++) {
-		const struct elf_open *open = &f->code.at[d->plan->reversed ? f->code.n - 1 - i : i];
-		uint64_t where = open->via ? open->via : open->where;
+	for (i = 0; i < f->code.n; i++)
+		if (!i || e[i].where != e[i - 1].where || e[i].via != e[i - 1].via)
+			vec_push(&call, i);
+	for (i = 0; i < call.n; i++) {
+		size_t which = d->plan->reversed ? call.n - 1 - i : i, first = call.at[which];
+		uint64_t where = e[first].via ? e[first].via : e[first].where;
 
-		if (!opens_target(d, open))
+		n = (which + 1 < call.n ? call.at[which + 1] : f->code.n) - first;
+		for (k = 0; k < n && !name_by_code(d, o, f, &e[first + k]); k++)
+			;
+		if (k == n)
 			continue;
 		if (!any || (where > last ? where - last : last - where) > NEAR)
 			opened = false;
 		any = true;
 		last = where;
-		if (!opened)
-			opened = open_one(d, o, open->name, open_flags_of(open->flags), EVIDENCE_CODE,
-					  open->via ? open->via_in : open->in);
+		opened = opened || open_by_call(d, o, f, &e[first], n);
 	}
+	vec_free(&call);
 	return any;
 }
 

@@ -59,9 +59,11 @@ static void each_open(const struct opens_entry *entry, show_function *show, void
 	for (i = 0; i < f->code.n; i++) {
 		const struct elf_open *o = &f->code.at[i];
 
+		const char *name = o->name ? o->name : o->form;
+
 		/* dlopen(NULL) opens nothing. */
-		if ((o->name || o->computed) && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")))
-			show(to, &(struct shown){.name = o->name, .computed = o->computed, .evidence = "code",
+		if ((name || o->computed) && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")))
+			show(to, &(struct shown){.name = name, .computed = o->computed, .evidence = "code",
 						 .where = o->via_in ? o->via_in : o->in, .flags = open_flags_of(o->flags),
 						 .flags_known = o->flags >= 0});
 	}

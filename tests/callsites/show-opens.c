@@ -39,7 +39,7 @@ static void print_open(const struct elf_open *o, const char *before)
 	printf("%s{", before);
 	print_text("function", o->function);
 	putchar(',');
-	print_text("name", o->name);
+	print_text("name", o->name ? o->name : o->form);
 	printf(",\"computed\":%s,\"taken\":%s,\"flags\":%ld,\"where\":%llu,", o->computed ? "true" : "false",
 	       o->taken ? "true" : "false", o->flags, (unsigned long long)o->where);
 	print_text("in", o->in);
