@@ -1,5 +1,7 @@
 #include "cmd/options.h"
 
+#include "linkage/flags.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -120,26 +122,14 @@ static int env_file(struct options *o, const char *path, struct error *e)
 
 static int parse_flags(const char *text, unsigned *flags, struct error *e)
 {
-	static const struct {
-		const char *name;
-		unsigned set, clear;
-	} known[] = {
-		{"lazy", OPEN_LAZY, OPEN_NOW}, {"now", OPEN_NOW, OPEN_LAZY}, {"local", 0, OPEN_GLOBAL},
-		{"global", OPEN_GLOBAL, 0}, {"deepbind", OPEN_DEEPBIND, 0}, {"noload", OPEN_NOLOAD, 0},
-		{"nodelete", OPEN_NODELETE, 0}, {"newlm", OPEN_NEWLM, 0},
-	};
-	size_t i, n;
+	size_t n;
 
 	*flags = OPEN_NOW;
 	for (;; text += n + 1) {
 		n = strcspn(text, ",");
-		for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-			if (strlen(known[i].name) == n && !strncmp(text, known[i].name, n))
-				break;
-		if (i == sizeof(known) / sizeof(known[0]))
+		if (!flags_take_word(flags, text, n))
 			return error_set(e, "--dlopen: unknown flag '%.*s': lazy, now, local, global, deepbind, "
 					 "noload, nodelete or newlm", (int)n, text);
-		*flags = (*flags | known[i].set) & ~known[i].clear;
 		if (!text[n])
 			return 0;
 	}

@@ -1,6 +1,7 @@
 #include "linkage/discover.h"
 
-#include <dlfcn.h>
+#include "linkage/flags.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,23 +41,6 @@ const struct profile_row *profile_row_of(const struct profile *p, const char *ve
 			return row;
 	}
 	return NULL;
-}
-
-unsigned flags_of_words(const char *const *word, unsigned n)
-{
-	static const struct {
-		const char *word;
-		unsigned flag;
-	} known[] = {{"lazy", OPEN_LAZY}, {"now", OPEN_NOW}, {"global", OPEN_GLOBAL}, {"deepbind", OPEN_DEEPBIND},
-		     {"nodelete", OPEN_NODELETE}};
-	unsigned flags = 0;
-	size_t i;
-
-	for (; n--; word++)
-		for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-			if (!strcmp(*word, known[i].word))
-				flags |= known[i].flag;
-	return flags & (OPEN_LAZY | OPEN_NOW) ? flags : flags | OPEN_NOW;
 }
 
 /* The directory of Python packages that a file lies in, or NULL. */
@@ -187,16 +171,6 @@ static bool open_by_notes(struct discovery *d, struct object *o, const struct su
 	return any;
 }
 
-/* enum open_flags of RTLD_ bits as the code passes them. */
-unsigned open_flags_of(long flags)
-{
-	if (flags < 0)
-		return OPEN_NOW;
-	return (flags & RTLD_NOW ? OPEN_NOW : OPEN_LAZY) | (flags & RTLD_GLOBAL ? OPEN_GLOBAL : 0) |
-	       (flags & RTLD_NOLOAD ? OPEN_NOLOAD : 0) | (flags & RTLD_DEEPBIND ? OPEN_DEEPBIND : 0) |
-	       (flags & RTLD_NODELETE ? OPEN_NODELETE : 0);
-}
-
 /* What a call asks for here, if it is for the library; NULL: not, or a variable in
  * the name is not set.  What a variable says is not judged by its name where the
  * object uses the library's functions. */
@@ -226,7 +200,7 @@ static bool open_by_call(struct discovery *d, struct object *o, const struct sur
 		const char *name = name_by_code(d, o, f, open);
 
 		if (name && (open->form || !chosen))
-			opened = open_one(d, o, name, open_flags_of(open->flags), EVIDENCE_CODE,
+			opened = open_one(d, o, name, flags_of_bits(open->flags), EVIDENCE_CODE,
 					  open->via ? open->via_in : open->in);
 	}
 	return opened;

@@ -31,10 +31,4 @@ const struct profile_row *profile_row_of(const struct profile *p, const char *ve
 void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f,
 			 const char *file);
 
-/* enum open_flags of RTLD_ bits as code passes them; of -1, what is usual. */
-unsigned open_flags_of(long flags);
-
-/* enum open_flags of the words of a data file. */
-unsigned flags_of_words(const char *const *word, unsigned n);
-
 #endif

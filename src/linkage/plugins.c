@@ -1,6 +1,6 @@
 #include "linkage/plugins.h"
 
-#include "linkage/discover.h"
+#include "linkage/flags.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 #include "report/json.h"
 
+#include "linkage/flags.h"
 #include "loader/scope.h"
 
 #include <errno.h>
@@ -112,19 +113,12 @@ json_t *json_start(const struct process *p)
 
 json_t *json_flags(unsigned flags)
 {
-	static const struct {
-		unsigned bit;
-		const char *name;
-	} known[] = {{OPEN_LAZY, "lazy"}, {OPEN_NOW, "now"}, {OPEN_GLOBAL, "global"}, {OPEN_NOLOAD, "noload"},
-		     {OPEN_DEEPBIND, "deepbind"}, {OPEN_NODELETE, "nodelete"}, {OPEN_NEWLM, "newlm"}};
 	json_t *list = json_array();
-	size_t i;
+	const char *word;
+	unsigned i;
 
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (flags & known[i].bit)
-			json_array_append_new(list, json_string(known[i].name));
-	if (!(flags & OPEN_GLOBAL))
-		json_array_append_new(list, json_string("local"));
+	for (i = 0; (word = flags_word(flags, i)); i++)
+		json_array_append_new(list, json_string(word));
 	return list;
 }
 

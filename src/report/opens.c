@@ -1,6 +1,7 @@
 #include "report/opens.h"
 
 #include "linkage/discover.h"
+#include "linkage/flags.h"
 
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ static void each_open(const struct opens_entry *entry, show_function *show, void
 		/* dlopen(NULL) opens nothing. */
 		if ((name || o->computed) && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")))
 			show(to, &(struct shown){.name = name, .computed = o->computed, .evidence = "code",
-						 .where = o->via_in ? o->via_in : o->in, .flags = open_flags_of(o->flags),
+						 .where = o->via_in ? o->via_in : o->in, .flags = flags_of_bits(o->flags),
 						 .flags_known = o->flags >= 0});
 	}
 	for (i = 0; i < f->literal.n; i++)
@@ -141,42 +142,77 @@ json_t *opens_json(const struct opens_report *o)
 	return root;
 }
 
-struct listing {
-	struct text *t;
-	size_t computed; /* places at which the name is computed */
-	char *first;
+/* A name can be opened at many places, and most of them compute it: they become
+ * one line, with the first of the places. */
+struct line {
+	struct shown first; /* `where` is its own */
+	size_t places;
 };
 
-/* Places at which a name is computed can be many: they become one line. */
+struct listing {
+	VEC(struct line) line;
+};
+
+static bool is_alike(const struct shown *a, const struct shown *b)
+{
+	if (!a->name || !b->name)
+		return !a->name && !b->name && !strcmp(a->evidence, b->evidence);
+	return !strcmp(a->name, b->name) && !strcmp(a->evidence, b->evidence) && a->flags == b->flags &&
+	       a->flags_known == b->flags_known && (!strcmp(a->evidence, "code") || !strcmp(a->evidence, "script"));
+}
+
 static void put_text(void *to, const struct shown *s)
 {
 	struct listing *l = to;
+	struct line line = {*s, 1};
+	size_t i;
 
-	if (!s->name) {
-		if (!l->computed++)
-			l->first = xprintf("%s: %s", s->evidence, s->where ? s->where : "?");
-		return;
-	}
-	fputs("  opens ", l->t->stream);
-	text_name(l->t, s->name);
-	fprintf(l->t->stream, "  [%s", s->evidence);
-	if (s->where) {
-		fputs(": ", l->t->stream);
-		text_name(l->t, s->where);
-	}
-	fputs("]\n", l->t->stream);
+	for (i = 0; i < l->line.n; i++)
+		if (is_alike(&l->line.at[i].first, s)) {
+			l->line.at[i].places++;
+			return;
+		}
+	if (s->where)
+		line.first.where = xstrdup(s->where);
+	vec_push(&l->line, line);
 }
 
-static void put_computed(struct listing *l)
+static void put_flags(struct text *t, const struct shown *s)
 {
-	if (!l->computed)
-		return;
-	fputs("  opens a name that is computed at run time  [", l->t->stream);
-	text_name(l->t, l->first);
-	if (l->computed > 1)
-		fprintf(l->t->stream, " and %zu other places", l->computed - 1);
-	fputs("]\n", l->t->stream);
-	free(l->first);
+	const char *word;
+	unsigned i;
+
+	for (i = 0; s->name && s->flags_known && (word = flags_word(s->flags, i)); i++)
+		fprintf(t->stream, "%s%s", i ? " " : ", ", word);
+}
+
+static void put_lines(struct text *t, struct listing *l)
+{
+	size_t i, pass;
+
+	/* What is known comes first. */
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < l->line.n; i++) {
+			const struct shown *s = &l->line.at[i].first;
+
+			if ((s->name == NULL) != (pass == 1))
+				continue;
+			fputs("  opens ", t->stream);
+			text_name(t, s->name ? s->name : "a name that is computed at run time");
+			put_flags(t, s);
+			fprintf(t->stream, "  [%s", s->evidence);
+			if (s->where) {
+				fputs(": ", t->stream);
+				text_name(t, s->where);
+			}
+			if (l->line.at[i].places > 1)
+				fprintf(t->stream, " and %zu other place%s", l->line.at[i].places - 1,
+					l->line.at[i].places > 2 ? "s" : "");
+			fputs("]\n", t->stream);
+		}
+	for (i = 0; i < l->line.n; i++)
+		free((char *)l->line.at[i].first.where);
+	vec_free(&l->line);
 }
 
 void opens_text(struct text *t, const struct opens_report *o)
@@ -186,13 +222,13 @@ void opens_text(struct text *t, const struct opens_report *o)
 
 	for (i = 0; i < o->at.n; i++) {
 		const struct surface *f = o->at.at[i].surface;
-		struct listing listing = {.t = t};
+		struct listing listing = {0};
 
 		fputs(text_bold(t), t->stream);
 		text_name(t, o->at.at[i].path);
 		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen || o->at.at[i].is_script ? "" : "  (does not import dlopen)");
 		each_open(&o->at.at[i], put_text, &listing);
-		put_computed(&listing);
+		put_lines(t, &listing);
 		for (k = n = 0; k < o->target->symbols_count; k++)
 			if (looks_up_symbol(o->target, f, k))
 				fprintf(t->stream, "%s%s", n++ ? ", " : "  looks up ", o->target->symbols[k].name);

@@ -96,11 +96,24 @@ static bool opens_by_itself(const struct run *r, const struct object *o)
 	return false;
 }
 
+static bool opens_by_variable(const struct surface *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->code.n; i++)
+		if (f->code.at[i].form)
+			return true;
+	return false;
+}
+
 /* A profile that covers the version says what is opened, be it nothing: a
- * variable that is not set, or a consumer that is handed its library. */
+ * variable that is not set, or a consumer that is handed its library.  So does
+ * code in which no name is computed, but one is a variable's. */
 static bool is_settled(const struct surface *f)
 {
-	return f->profile && profile_row_of(f->profile, f->profile_version);
+	if (f->profile)
+		return profile_row_of(f->profile, f->profile_version);
+	return !surface_computes(f) && opens_by_variable(f);
 }
 
 /* An object that looks the API up by name opens the library under a name; if

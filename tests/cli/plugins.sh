@@ -20,7 +20,7 @@ done
 opens() {
 	local version=$1 wanted=$2 got
 	shift 2
-	got=$("$NCCLWHICH" opens --root root "$@" "/$version/libnccl.so.2" | sed -n 's/^  opens \(.*\)  \[profile.*/\1/p' |
+	got=$("$NCCLWHICH" opens --root root "$@" "/$version/libnccl.so.2" | sed -n 's/^  opens \([^,]*\), .*  \[profile.*/\1/p' |
 		paste -s -d' ')
 	if [ "$got" != "$wanted" ]; then
 		printf '%s %s\n  wanted %s\n  got    %s\n' "$version" "$*" "$wanted" "$got"
