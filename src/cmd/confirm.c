@@ -1,6 +1,7 @@
 /* confirm: the prediction in the real loader, and on the devices. */
 #include "cmd/commands.h"
 #include "cmd/simulate.h"
+#include "linkage/wheels.h"
 #include "confirm/confirm.h"
 
 #include <errno.h>
@@ -250,6 +251,9 @@ static int confirm_engine(struct confirmation *x, struct options *o, const struc
 {
 	struct run *r = s->runs[0];
 
+	if (wheels_first(&o->plan))
+		return error_set(e, "confirm: %s: a wheel is not there to be run; install it, and name its package instead",
+				 wheels_first(&o->plan));
 	if (o->confirm.pid)
 		return confirm_maps(&x->confirm, r, o->confirm.pid, e);
 	if (o->confirm.run)

@@ -1,5 +1,7 @@
 /* opens: dlopen evidence of each object. */
 #include "cmd/commands.h"
+#include "linkage/package.h"
+#include "linkage/wheels.h"
 #include "report/opens.h"
 
 #include <stdlib.h>
@@ -49,6 +51,53 @@ static int add_object(struct opens_report *report, const struct plan *plan, stru
 	return 0;
 }
 
+/* Of a package what has something to show. */
+static bool shows_something(const struct opens_entry *entry)
+{
+	return entry->is_script ? entry->script.opens.n || entry->script.profile
+				: entry->surface->imports_dlopen || entry->surface->literal.n || entry->surface->notes.n ||
+				  entry->surface->tracked;
+}
+
+static void free_entry(struct opens_entry *entry)
+{
+	vec_free(&entry->plugins.at);
+	vec_free(&entry->script.opens);
+}
+
+static int add_package(struct opens_report *report, const struct plan *plan, struct store *store,
+		       struct surfaces *surfaces, const char *path, struct error *e)
+{
+	struct package_files files;
+	int result = 0;
+	size_t i;
+
+	package_list(store, path, true, &files);
+	for (i = 0; i < files.at.n && !result; i++) {
+		/* A file that is met and not named may be anything. */
+		struct error met = {0};
+
+		if (add_object(report, plan, store, surfaces, files.at.at[i], &met) < 0)
+			error_clear(&met);
+		else if (!shows_something(&report->at.at[report->at.n - 1]))
+			free_entry(&report->at.at[--report->at.n]);
+	}
+	if (!files.at.n)
+		result = error_set(e, "%s: neither Python files nor extension modules are in it", path);
+	vec_free(&files.at);
+	return result;
+}
+
+static int add_named(struct opens_report *report, const struct plan *plan, struct store *store, struct surfaces *surfaces,
+		     const char *path, struct error *e)
+{
+	const char *in_root = plan_path(plan, store, path);
+
+	if (package_is_wheel(in_root) || root_is_directory(store->root, in_root))
+		return add_package(report, plan, store, surfaces, in_root, e);
+	return add_object(report, plan, store, surfaces, path, e);
+}
+
 int cmd_opens(struct options *o, struct error *e)
 {
 	struct opens_report report = {0};
@@ -67,17 +116,16 @@ int cmd_opens(struct options *o, struct error *e)
 		goto out;
 	surfaces_init(&surfaces, store, &data.data, data.data.targets[0]);
 	report.target = data.data.targets[0];
-	if (add_object(&report, &o->plan, store, &surfaces, o->plan.engine, e) < 0)
+	if (wheels_install(&o->plan, store, e) < 0 ||
+	    add_named(&report, &o->plan, store, &surfaces, o->plan.engine, e) < 0)
 		goto out;
 	for (i = 0; i < o->plan.events.n; i++)
-		if (add_object(&report, &o->plan, store, &surfaces, o->plan.events.at[i].name, e) < 0)
+		if (add_named(&report, &o->plan, store, &surfaces, o->plan.events.at[i].name, e) < 0)
 			goto out;
 	status = commands_output(o, render, &report, e);
 out:
-	for (i = 0; i < report.at.n; i++) {
-		vec_free(&report.at.at[i].plugins.at);
-		vec_free(&report.at.at[i].script.opens);
-	}
+	for (i = 0; i < report.at.n; i++)
+		free_entry(&report.at.at[i]);
 	vec_free(&report.at);
 	surfaces_free(&surfaces);
 	data_free(&data);

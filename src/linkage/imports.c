@@ -172,3 +172,24 @@ void imports_free(struct import_list *list)
 	vec_free(&list->at);
 	vec_free(&list->missing);
 }
+
+const char *imports_site(const struct plan *plan, struct store *store, const char *python, struct error *e)
+{
+	struct import_list none = {0};
+	struct importer im = {.plan = plan, .store = store, .out = &none};
+	const char *site = NULL, *base;
+	size_t i;
+
+	if (importer_place(&im, python, e) == 0) {
+		for (i = 0; i < im.path.n && !site; i++) {
+			base = path_base(im.path.at[i]);
+			if ((!strcmp(base, "site-packages") || !strcmp(base, "dist-packages")) && !strstr(im.path.at[i], "/.local/"))
+				site = im.path.at[i];
+		}
+		if (!site)
+			error_set(e, "%s: it has no directory of packages, site-packages, to install a wheel in", python);
+	}
+	importer_free(&im);
+	imports_free(&none);
+	return site;
+}

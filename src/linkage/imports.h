@@ -49,4 +49,8 @@ int imports_collect(const struct plan *plan, struct store *store, const char *py
 		    const char *const *modules, size_t n, struct import_list *out, struct error *e);
 void imports_free(struct import_list *list);
 
+/* The directory that PYTHON has packages installed in: the first site-packages on
+ * its sys.path, be it that of its virtual environment; NULL after an error. */
+const char *imports_site(const struct plan *plan, struct store *store, const char *python, struct error *e);
+
 #endif

@@ -20,8 +20,21 @@ static const char *child_of(struct store *store, const char *path, const char *n
 	return child;
 }
 
-static void list_folder(struct store *store, const char *path, struct package_files *out, unsigned depth)
+struct listing {
+	struct store *store;
+	bool libraries;
+	struct package_files *out;
+};
+
+static bool is_loadable(const struct listing *l, const char *name)
 {
+	return ends_in(name, ".py") || ends_in(name, ".so") || (l->libraries && !strncmp(name, "lib", 3) && strstr(name, ".so."));
+}
+
+static void list_folder(struct listing *l, const char *path, unsigned depth)
+{
+	struct store *store = l->store;
+	struct package_files *out = l->out;
 	struct root_listing listing = {0};
 	struct root_file *file;
 	size_t i;
@@ -41,16 +54,69 @@ static void list_folder(struct store *store, const char *path, struct package_fi
 			    !strcmp(listing.name.at[i], "__init__.py"))
 				continue;
 			if (S_ISDIR(file->mode))
-				list_folder(store, child, out, depth + 1);
-			else if (ends_in(listing.name.at[i], ".py") || ends_in(listing.name.at[i], ".so"))
+				list_folder(l, child, depth + 1);
+			else if (is_loadable(l, listing.name.at[i]))
 				vec_push(&out->at, child);
 		}
 	}
 	vec_free(&listing.name);
 }
 
-void package_list(struct store *store, const char *path, struct package_files *out)
+bool package_is_wheel(const char *path)
 {
+	return ends_in(path, ".whl");
+}
+
+/* Component by component, as list_folder goes. */
+static int by_folder(const void *x, const void *y)
+{
+	const char *a = *(const char *const *)x, *b = *(const char *const *)y;
+	size_t n, m;
+	bool first_a, first_b;
+
+	for (;; a += n + 1, b += m + 1) {
+		n = strcspn(a, "/");
+		m = strcspn(b, "/");
+		if (n != m || strncmp(a, b, n))
+			break;
+		if (!a[n] || !b[m])
+			return 0;
+	}
+	first_a = !strcmp(a, "__init__.py");
+	first_b = !strcmp(b, "__init__.py");
+	if (first_a || first_b)
+		return first_b - first_a;
+	n = n < m ? n : m;
+	return strncmp(a, b, n) ? strncmp(a, b, n) : strcspn(a, "/") < strcspn(b, "/") ? -1 : 1;
+}
+
+static void list_wheel(struct listing *l, const char *path)
+{
+	struct package_files *out = l->out;
+	struct root_listing all = {0};
+	size_t i;
+
+	root_list_installed(l->store->root, path, &all);
+	if (all.name.n)
+		qsort(all.name.at, all.name.n, sizeof(*all.name.at), by_folder);
+	for (i = 0; i < all.name.n; i++) {
+		if (!is_loadable(l, path_base(all.name.at[i])) || (i && all.name.at[i] == all.name.at[i - 1]))
+			continue;
+		out->cut = out->at.n >= FILES_MOST;
+		if (out->cut)
+			break;
+		vec_push(&out->at, all.name.at[i]);
+	}
+	vec_free(&all.name);
+}
+
+void package_list(struct store *store, const char *path, bool libraries, struct package_files *out)
+{
+	struct listing l = {.store = store, .libraries = libraries, .out = out};
+
 	memset(out, 0, sizeof(*out));
-	list_folder(store, path, out, 0);
+	if (package_is_wheel(path))
+		list_wheel(&l, path);
+	else
+		list_folder(&l, path, 0);
 }

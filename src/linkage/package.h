@@ -1,4 +1,4 @@
-/* A Python package as a shim: every file in it that could be loaded. */
+/* A Python package as a shim, a directory or a wheel: every file in it that could be loaded. */
 #ifndef NCCLWHICH_LINKAGE_PACKAGE_H
 #define NCCLWHICH_LINKAGE_PACKAGE_H
 
@@ -9,8 +9,13 @@ struct package_files {
 	bool cut;             /* there are more than are listed */
 };
 
-/* The .py and .so files below the directory PATH (absolute, interned).  Links to
- * directories are not followed.  The vector is the caller's. */
-void package_list(struct store *store, const char *path, struct package_files *out);
+/* The .py and .so files below the directory PATH (absolute, interned), or in the
+ * wheel of that name, which is installed in the root; if LIBRARIES, those too whose
+ * names go on with a version, lib*.so.*.  Links to directories are not followed.  The
+ * vector is the caller's. */
+void package_list(struct store *store, const char *path, bool libraries, struct package_files *out);
+
+/* Is PATH (absolute, interned) a wheel, by its name? */
+bool package_is_wheel(const char *path);
 
 #endif

@@ -311,24 +311,29 @@ int python_read(struct surfaces *s, const struct plan *plan, const char *path, s
 	return 0;
 }
 
-bool python_open_all(struct discovery *d, const struct python_file *f, struct object *caller)
+bool python_hides_loader(const struct python_file *f, const struct target *t)
 {
 	bool seen = false, computed = false;
 	size_t i;
 
-	if (f->profile) {
-		discover_by_profile(d, caller, f->profile, NULL, f->path);
-		return true;
-	}
 	for (i = 0; i < f->opens.n; i++) {
-		const struct python_open *o = &f->opens.at[i];
-
-		computed |= !o->name;
-		if (!o->name || !target_matches(d->surfaces->target, o->name))
-			continue;
-		seen = true;
-		sequence_open(d->sequence, caller, o->name, o->flags, EVIDENCE_SCRIPT,
-			      arena_printf(&d->surfaces->arena, "%s:%u", f->path, o->line));
+		computed |= !f->opens.at[i].name;
+		seen |= f->opens.at[i].name && target_matches(t, f->opens.at[i].name);
 	}
-	return seen || !computed || !(f->held_key || f->n_held >= 2);
+	return !f->profile && !seen && computed && (f->held_key || f->n_held >= 2);
+}
+
+void python_open(struct discovery *d, const struct python_file *f, struct object *caller, size_t *next, unsigned line)
+{
+	if (f->profile && !*next) {
+		*next = 1;
+		discover_by_profile(d, caller, f->profile, NULL, f->path);
+	}
+	for (; !f->profile && *next < f->opens.n && f->opens.at[*next].line < line; ++*next) {
+		const struct python_open *o = &f->opens.at[*next];
+
+		if (o->name && target_matches(d->surfaces->target, o->name))
+			sequence_open(d->sequence, caller, o->name, o->flags, EVIDENCE_SCRIPT,
+				      arena_printf(&d->surfaces->arena, "%s:%u", f->path, o->line));
+	}
 }

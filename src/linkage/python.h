@@ -32,8 +32,11 @@ bool python_is_file(struct store *store, const char *path);
 int python_read(struct surfaces *s, const struct plan *plan, const char *path, struct python_file *out,
 		struct error *e);
 
-/* Opens what the file opens, on behalf of CALLER (ctypes' own module where it is
- * loaded).  Returns false if it looks the API up under a name that it hides. */
-bool python_open_all(struct discovery *d, const struct python_file *f, struct object *caller);
+/* Opens what the file opens above LINE, from *NEXT on, which goes up with it; on behalf
+ * of CALLER (ctypes' own module where it is loaded).  What its profile says comes first. */
+void python_open(struct discovery *d, const struct python_file *f, struct object *caller, size_t *next, unsigned line);
+
+/* Does it look the API up under a name that it hides? */
+bool python_hides_loader(const struct python_file *f, const struct target *t);
 
 #endif

@@ -1,5 +1,7 @@
 #include "root/root.h"
 
+#include "root/zip.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +31,24 @@ struct file_key {
 	struct root_file *file;
 };
 
+/* A file of a wheel, or a directory that is there for the sake of such. */
+struct laid {
+	struct zip *zip; /* NULL: a directory */
+	bool on_disk;    /* it is there, and has more in it */
+	size_t member;
+	ino_t ino;
+	VEC(const char *) child;
+};
+
+struct wheel {
+	const char *path;
+	struct zip *zip;
+	VEC(const char *) file;
+};
+
+/* No device of a file on disk. */
+static const dev_t laid_device = (dev_t)-1;
+
 struct root {
 	int fd; /* of a confined root; -1 = the running system */
 	char *prefix;
@@ -38,6 +58,9 @@ struct root {
 	struct file_key *files; /* open addressing by (dev, ino) */
 	size_t n_files, room_files;
 	VEC(struct supposed) supposed;
+	VEC(struct wheel) wheel;
+	VEC(struct laid *) laid;
+	struct name_map laid_at; /* canonical path -> struct laid */
 };
 
 struct root *root_new(const char *dir, struct names *names, struct error *e)
@@ -61,11 +84,22 @@ struct root *root_new(const char *dir, struct names *names, struct error *e)
 
 void root_free(struct root *r)
 {
+	size_t i;
+
 	if (!r)
 		return;
 	if (r->fd >= 0)
 		close(r->fd);
 	free(r->prefix);
+	for (i = 0; i < r->wheel.n; i++) {
+		zip_close(r->wheel.at[i].zip);
+		vec_free(&r->wheel.at[i].file);
+	}
+	for (i = 0; i < r->laid.n; i++)
+		vec_free(&r->laid.at[i]->child);
+	vec_free(&r->wheel);
+	vec_free(&r->laid);
+	name_map_free(&r->laid_at);
 	free(r->files);
 	vec_free(&r->supposed);
 	name_map_free(&r->answers);
@@ -139,16 +173,30 @@ static const char *supposed_link(const struct root *r, const char *path)
 	return NULL;
 }
 
+static void stat_of_laid(const struct laid *laid, struct stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_dev = laid_device;
+	st->st_ino = laid->ino;
+	st->st_mode = laid->zip ? S_IFREG | 0644 : S_IFDIR | 0755;
+	st->st_size = laid->zip ? (off_t)zip_member(laid->zip, laid->member)->size : 0;
+}
+
 /* What stands at DIR/NAME, DIR canonical, without following it.  Returns a
  * link's target in TARGET (of PATH_MAX bytes), else "" and the stat. */
 static int look(struct root *r, const char *path, struct stat *st, char *target)
 {
 	const char *supposed = supposed_link(r, path);
+	const struct laid *laid = name_map_get(&r->laid_at, path);
 	ssize_t n;
 
 	target[0] = '\0';
 	if (supposed) {
 		strcpy(target, supposed);
+		return 0;
+	}
+	if (laid && !laid->on_disk) {
+		stat_of_laid(laid, st);
 		return 0;
 	}
 	if (fstatat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, path), st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -347,11 +395,16 @@ int root_open(struct root *r, const struct root_file *file)
 		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
+	const struct laid *laid;
 	struct stat st;
 	int fd;
 
 	if (!S_ISREG(file->mode))
 		return -EINVAL;
+	if (root_is_laid(file)) {
+		laid = name_map_get(&r->laid_at, file->real);
+		return laid ? zip_member_open(laid->zip, laid->member) : -ENOENT;
+	}
 	if (r->fd < 0) {
 		fd = open(file->real, (int)how.flags);
 	} else {
@@ -376,6 +429,8 @@ bool root_has_capabilities(struct root *r, const struct root_file *file)
 	ssize_t n;
 	int fd;
 
+	if (root_is_laid(file))
+		return false;
 	if (r->fd < 0)
 		return lgetxattr(file->real, "security.capability", value, sizeof(value)) > 0;
 	fd = root_open(r, file);
@@ -408,19 +463,13 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int root_list(struct root *r, const char *path, struct root_listing *out)
+static int list_disk(struct root *r, const char *path, struct root_listing *out)
 {
-	struct root_file *file;
-	int error = root_lookup(r, path, &file), fd;
+	int fd = openat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, path),
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), error;
 	struct dirent *entry;
 	DIR *dir;
 
-	if (error)
-		return error;
-	if (!S_ISDIR(file->mode))
-		return -ENOTDIR;
-	fd = openat(r->fd < 0 ? AT_FDCWD : r->fd, path_below(r, file->real),
-		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
 	dir = fdopendir(fd);
@@ -433,7 +482,157 @@ int root_list(struct root *r, const char *path, struct root_listing *out)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			vec_push(&out->name, names_add(r->names, entry->d_name));
 	closedir(dir);
+	return 0;
+}
+
+int root_list(struct root *r, const char *path, struct root_listing *out)
+{
+	const struct laid *laid;
+	struct root_file *file;
+	int error = root_lookup(r, path, &file);
+	size_t i, n = 0;
+
+	if (error)
+		return error;
+	if (!S_ISDIR(file->mode))
+		return -ENOTDIR;
+	laid = name_map_get(&r->laid_at, file->real);
+	error = list_disk(r, file->real, out);
+	if (error && !laid)
+		return error;
+	for (i = 0; laid && i < laid->child.n; i++)
+		vec_push(&out->name, laid->child.at[i]);
 	if (out->name.n)
 		qsort(out->name.at, out->name.n, sizeof(*out->name.at), compare_names);
+	for (i = 0; i < out->name.n; i++)
+		if (!n || out->name.at[n - 1] != out->name.at[i])
+			out->name.at[n++] = out->name.at[i];
+	out->name.n = n;
 	return 0;
+}
+
+/* ---- wheels ---- */
+
+bool root_is_laid(const struct root_file *file)
+{
+	return file->dev == laid_device;
+}
+
+static struct laid *lay(struct root *r, const char *path)
+{
+	struct laid *laid = arena_new(&r->arena, struct laid);
+
+	vec_push(&r->laid, laid);
+	laid->ino = r->laid.n;
+	name_map_put(&r->laid_at, path, laid);
+	forget_answers(r);
+	return laid;
+}
+
+static void add_child(struct root *r, const char *dir, const char *path)
+{
+	struct laid *laid = name_map_get(&r->laid_at, dir);
+
+	if (!laid) {
+		laid = lay(r, dir);
+		laid->on_disk = true;
+	}
+	vec_push(&laid->child, names_add(r->names, path_base(path)));
+}
+
+/* The canonical path of a directory, which is laid where there is none. */
+static const char *lay_directory(struct root *r, const char *path)
+{
+	struct root_file *file;
+	const char *parent, *real;
+
+	if (!path[1] || (!root_lookup(r, path, &file) && S_ISDIR(file->mode)))
+		return path[1] ? file->real : path;
+	parent = lay_directory(r, parent_of(r, path));
+	real = join(r, parent, path_base(path));
+	add_child(r, parent, real);
+	lay(r, real);
+	return real;
+}
+
+static void lay_file(struct root *r, struct wheel *w, const char *path, size_t member)
+{
+	const char *dir = lay_directory(r, parent_of(r, path)), *real = join(r, dir, path_base(path));
+	struct laid *laid = name_map_get(&r->laid_at, real);
+
+	if (!laid) {
+		add_child(r, dir, real);
+		laid = lay(r, real);
+	}
+	laid->zip = w->zip;
+	laid->member = member;
+	vec_push(&w->file, real);
+}
+
+/* Names that a wheel may have: none that leads out of where it is installed. */
+static bool is_proper(const char *name)
+{
+	size_t n;
+
+	if (strlen(name) >= PATH_MAX / 2)
+		return false;
+	for (;; name += n + 1) {
+		n = strcspn(name, "/");
+		if (!n || n > NAME_MAX || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+			return false;
+		if (!name[n])
+			return true;
+	}
+}
+
+/* What of the member's name goes below SITE: all of it, but for what stands in
+ * NAME.data (binary distribution format, "The .data directory"); NULL: nothing. */
+static const char *below_site(const char *name)
+{
+	static const char *const library[] = {"purelib/", "platlib/"};
+	size_t n = strcspn(name, "/"), i;
+
+	if (n < 5 || strncmp(name + n - 5, ".data", 5) || !name[n])
+		return name;
+	for (i = 0; i < 2; i++)
+		if (!strncmp(name + n + 1, library[i], 8))
+			return name + n + 9;
+	return NULL;
+}
+
+int root_install(struct root *r, const char *wheel, const char *site, struct error *e)
+{
+	struct wheel w = {.path = wheel};
+	struct root_file *file;
+	int error = root_lookup(r, wheel, &file), fd;
+	size_t k;
+
+	fd = error ? error : root_open(r, file);
+	if (fd < 0)
+		return error_set(e, "%s: %s", wheel, strerror(-fd));
+	w.zip = zip_open(fd, wheel, e);
+	if (!w.zip)
+		return -1;
+	for (k = 0; k < zip_count(w.zip); k++)
+		if (!is_proper(zip_member(w.zip, k)->name)) {
+			zip_close(w.zip);
+			return error_set(e, "%s: is no wheel: the name of a member leads out of it", wheel);
+		}
+	for (k = 0; k < zip_count(w.zip); k++) {
+		const char *below = below_site(zip_member(w.zip, k)->name);
+
+		if (below && *below)
+			lay_file(r, &w, join(r, site, below), k);
+	}
+	vec_push(&r->wheel, w);
+	return 0;
+}
+
+void root_list_installed(const struct root *r, const char *wheel, struct root_listing *out)
+{
+	size_t i, k;
+
+	for (i = 0; i < r->wheel.n; i++)
+		for (k = 0; r->wheel.at[i].path == wheel && k < r->wheel.at[i].file.n; k++)
+			vec_push(&out->name, r->wheel.at[i].file.at[k]);
 }

@@ -52,6 +52,15 @@ const char *root_link_target(struct root *r, const char *path);
 /* Is PATH (absolute, interned) a directory, as stat() would say? */
 bool root_is_directory(struct root *r, const char *path);
 
+/* Lays the files of a wheel over the root, as they would stand were it installed
+ * in the directory SITE, which need not be there: what is on disk under their
+ * names is hidden, nothing is written.  WHEEL is the archive.  Both are absolute
+ * and interned.  Answers given before are forgotten.  -1 after an error. */
+int root_install(struct root *r, const char *wheel, const char *site, struct error *e);
+
+/* Is it a file of a wheel, which does not stand on disk? */
+bool root_is_laid(const struct root_file *file);
+
 /* A descriptor for reading, or a negative errno.  Only regular files are
  * opened; anything else is -EINVAL. */
 int root_open(struct root *r, const struct root_file *file);
@@ -66,11 +75,16 @@ void root_suppose_link(struct root *r, const char *path, const char *target);
 /* Takes back every supposed link. */
 void root_suppose_nothing(struct root *r);
 
-/* Names in a directory (absolute path), sorted; 0 or a negative errno.  The
- * vector is the caller's, the names are interned. */
+/* Names; the vector is the caller's, they are interned. */
 struct root_listing {
 	VEC(const char *) name;
 };
+
+/* Names in a directory (absolute path), sorted; 0 or a negative errno. */
 int root_list(struct root *r, const char *path, struct root_listing *out);
+
+/* Paths of the files that an installed wheel has laid, in its order; none if it
+ * is not installed. */
+void root_list_installed(const struct root *r, const char *wheel, struct root_listing *out);
 
 #endif

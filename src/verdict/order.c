@@ -1,13 +1,20 @@
 #include "verdict/order.h"
 
-/* Opens that were found in objects; a profile's names have an order of their
- * own, so that one consumer counts once. */
+/* Who opens something that was not declared.  The names that one consumer or one
+ * file tries have an order of their own, and count once. */
 static size_t discovered(const struct run *r)
 {
+	const struct opened *before = NULL;
 	size_t i, n = 0;
 
-	for (i = 0; i < r->paths.n; i++)
-		n += r->paths.at[i]->how == HOW_DLOPEN && r->paths.at[i]->evidence != EVIDENCE_DECLARED;
+	for (i = 0; i < r->life.sequence.opened.n; i++) {
+		const struct opened *o = &r->life.sequence.opened.at[i];
+
+		if (o->evidence == EVIDENCE_DECLARED)
+			continue;
+		n += !before || before->caller != o->caller || before->source != o->source || before->evidence != o->evidence;
+		before = o;
+	}
 	return n;
 }
 
