@@ -148,7 +148,18 @@ static void put_profile(const struct profile *p, int index)
 	put_list("objects", p->objects, p->objects_count);
 	put_list("strings", p->strings, p->strings_count);
 	put_list("flags", p->flags, p->flags_count);
-	printf("\t.optional = %s,\n", p->optional ? "true" : "false");
+	put_member("when", p->when);
+	put_member("unless", p->unless);
+	put_member("failure", p->failure);
+	printf("\t.also_count = %u, .also = (struct profile_also[]){\n", p->also_count);
+	for (i = 0; i < p->also_count; i++) {
+		fputs("\t\t{", stdout);
+		put_list("names", p->also[i].names, p->also[i].names_count);
+		put_list("flags", p->also[i].flags, p->also[i].flags_count);
+		puts("\t\t},");
+	}
+	puts("\t},");
+	printf("\t.named_only = %d, .optional = %d,\n", p->named_only, p->optional);
 	printf("\t.versions_count = %u, .versions = (struct profile_row[]){\n", p->versions_count);
 	for (i = 0; i < p->versions_count; i++) {
 		fputs("\t\t{.from = ", stdout);

@@ -32,6 +32,7 @@ static const char context_help[] =
 	"  --cache auto|none|FILE   the ld.so.cache to use\n"
 	"  --hwcaps auto|none|all|LIST   processor levels: x86-64-v1 to x86-64-v4, haswell\n"
 	"  --profile FILE        a consumer's way to the library (doc/data.md); --data-dir DIR: DIR/profiles\n"
+	"  --profile NAME[=VERSION]  the engine is this consumer, whatever it shows\n"
 	"  --python EXE|VENV --import MODULE[,...]\n"
 	"                        the engine is this Python, after these imports\n"
 	"  --assume NAME         present at run time although not on disk\n"

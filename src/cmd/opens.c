@@ -116,6 +116,7 @@ int cmd_opens(struct options *o, struct error *e)
 		goto out;
 	surfaces_init(&surfaces, store, &data.data, data.data.targets[0]);
 	report.target = data.data.targets[0];
+	surfaces.engine = plan_engine_file(&o->plan, store);
 	if (wheels_install(&o->plan, store, e) < 0 ||
 	    add_named(&report, &o->plan, store, &surfaces, o->plan.engine, e) < 0)
 		goto out;

@@ -85,6 +85,7 @@ int simulation_start(struct simulation *s, struct options *o, bool with_fixes, s
 	if (wheels_install(&o->plan, s->store, e) < 0 || find_imports(s, o, e) < 0 || plan_machine(&o->plan, s->store, &machine, e) < 0 ||
 	    (n = plan_cpus(&o->plan, machine, s->cpu, e)) < 0)
 		return -1;
+	s->surfaces.engine = plan_engine_file(&o->plan, s->store);
 	for (i = 0; i < n; i++) {
 		if (run_on(s, o, &s->cpu[i], with_fixes, e) < 0)
 			return -1;

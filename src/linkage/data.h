@@ -82,8 +82,14 @@ struct profile_row {
 	const char *from, *to;  /* NULL: all versions */
 	bool eager;             /* looks up every function at once and gives up if one is missing */
 	const char *override;   /* a variable: if it is set, its value is the only name */
-	const char **names;     /* {M}, {m}: CUDA major and minor; {env:NAME}: a variable */
+	const char **names;     /* {M}, {m}: CUDA major and minor; {env:NAME}: a variable; and more */
 	unsigned names_count;
+};
+
+/* Another loader in the same consumer, which is used whatever became of the first. */
+struct profile_also {
+	const char **names, **flags;
+	unsigned names_count, flags_count;
 };
 
 /* What a consumer is known by: all that is given must hold. */
@@ -94,7 +100,13 @@ struct profile {
 	const char **strings; /* texts in its read-only data: each of them */
 	unsigned strings_count;
 	const char *version_before, *version_after; /* the version stands between these texts */
+	bool named_only; /* nothing shows it: taken only where the user names it */
 	bool optional; /* opens only what is there, and goes on without */
+	const char *when;    /* "start", "import", "first-use"; NULL = not known */
+	const char *unless;  /* a variable: where it is set, and not to 0, nothing is opened */
+	const char *failure; /* what it says when nothing opens */
+	struct profile_also *also;
+	unsigned also_count;
 	const char **flags;
 	unsigned flags_count;
 	struct profile_row *versions;
@@ -106,16 +118,22 @@ struct data {
 	size_t n_targets;
 	const struct profile *const *profiles; /* the first that fits is taken */
 	size_t n_profiles;
+	const struct profile *engine; /* what the engine is said to be, whatever it shows; or NULL */
+	const char *engine_version;
 };
 
-/* The embedded data with a user's own before it; ends with data_free(). */
+/* The row of a profile for a version, NULL if none covers it. */
+const struct profile_row *profile_row_of(const struct profile *p, const char *version);
+
+/* The embedded data with a user's own before it; ends with data_free().  What is
+ * named is a FILE, or NAME[=VERSION], a profile that the engine is taken for. */
 struct user_data {
 	struct data data;
 	struct profile **own;
 	size_t n_own;
 	const struct profile **all;
 };
-int data_load(struct user_data *u, const char *const *files, size_t n_files, const char *directory,
+int data_load(struct user_data *u, const char *const *named, size_t n_named, const char *directory,
 	      struct error *e);
 void data_free(struct user_data *u);
 

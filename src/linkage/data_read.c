@@ -1,6 +1,7 @@
 #include "linkage/data.h"
 
 #include "base/memory.h"
+#include "linkage/flags.h"
 
 #include <cyaml/cyaml.h>
 #include <stdbool.h>
@@ -119,6 +120,15 @@ static const cyaml_schema_value_t row = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct profile_row, row_fields),
 };
 
+static const cyaml_schema_field_t also_fields[] = {
+	CYAML_FIELD_SEQUENCE("names", CYAML_FLAG_POINTER, struct profile_also, names, &text, 1, CYAML_UNLIMITED),
+	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct profile_also, flags, &text, 1, 8),
+	CYAML_FIELD_END
+};
+static const cyaml_schema_value_t also = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct profile_also, also_fields),
+};
+
 static const cyaml_schema_field_t profile_fields[] = {
 	CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct profile, name, 1, 64),
 	CYAML_FIELD_STRING_PTR("target", CYAML_FLAG_POINTER, struct profile, target, 1, 64),
@@ -129,7 +139,12 @@ static const cyaml_schema_field_t profile_fields[] = {
 			       4, 64),
 	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_after,
 			       1, 64),
+	CYAML_FIELD_BOOL("named_only", CYAML_FLAG_OPTIONAL, struct profile, named_only),
 	CYAML_FIELD_BOOL("optional", CYAML_FLAG_OPTIONAL, struct profile, optional),
+	CYAML_FIELD_STRING_PTR("when", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, when, 1, 16),
+	CYAML_FIELD_STRING_PTR("unless", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, unless, 1, 128),
+	CYAML_FIELD_STRING_PTR("failure", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, failure, 1, 512),
+	CYAML_FIELD_SEQUENCE("also", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, also, &also, 0, 8),
 	CYAML_FIELD_SEQUENCE("flags", CYAML_FLAG_POINTER, struct profile, flags, &text, 1, 8),
 	CYAML_FIELD_SEQUENCE("versions", CYAML_FLAG_POINTER, struct profile, versions, &row, 1, CYAML_UNLIMITED),
 	CYAML_FIELD_END
@@ -215,15 +230,15 @@ struct target *data_read_target(const char *path, struct error *e)
 	return t;
 }
 
-static bool is_flag(const char *word)
+static int check_flags(const char *path, const char *const *word, unsigned n, struct error *e)
 {
-	static const char *const flags[] = {"lazy", "now", "local", "global", "deepbind", "nodelete"};
-	size_t i;
+	for (; n--; word++) {
+		unsigned flags = 0;
 
-	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (!strcmp(flags[i], word))
-			return true;
-	return false;
+		if (!flags_take_word(&flags, *word, strlen(*word)) || flags & (OPEN_NOLOAD | OPEN_NEWLM))
+			return error_set(e, "%s: '%s' is no flag: lazy, now, local, global, deepbind, nodelete", path, *word);
+	}
+	return 0;
 }
 
 /* What the schema cannot say: something to be known by, versions in pairs. */
@@ -231,14 +246,17 @@ static int check_profile(const char *path, const struct profile *p, struct error
 {
 	unsigned i;
 
-	if (!p->objects_count && !p->strings_count && !p->version_before)
+	if (!p->objects_count && !p->strings_count && !p->version_before && !p->named_only)
 		return error_set(e, "%s: nothing to know the consumer by: objects, strings or version_before", path);
 	if (!p->version_before != !p->version_after)
 		return error_set(e, "%s: version_before and version_after go together", path);
-	for (i = 0; i < p->flags_count; i++)
-		if (!is_flag(p->flags[i]))
-			return error_set(e, "%s: '%s' is no flag: lazy, now, local, global, deepbind, nodelete", path,
-					 p->flags[i]);
+	if (p->when && strcmp(p->when, "start") && strcmp(p->when, "import") && strcmp(p->when, "first-use"))
+		return error_set(e, "%s: when '%s': start, import or first-use", path, p->when);
+	if (check_flags(path, p->flags, p->flags_count, e) < 0)
+		return -1;
+	for (i = 0; i < p->also_count; i++)
+		if (check_flags(path, p->also[i].flags, p->also[i].flags_count, e) < 0)
+			return -1;
 	for (i = 0; i < p->versions_count; i++)
 		if (!p->versions[i].from != !p->versions[i].to || (p->versions[i].from && !p->version_before))
 			return error_set(e, "%s: a row's from and to go together, and need version_before", path);

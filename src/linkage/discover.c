@@ -28,21 +28,6 @@ static bool is_declared(const struct discovery *d, const struct object *o)
 	return false;
 }
 
-const struct profile_row *profile_row_of(const struct profile *p, const char *version)
-{
-	unsigned i;
-
-	for (i = 0; i < p->versions_count; i++) {
-		const struct profile_row *row = &p->versions[i];
-
-		if (!row->from)
-			return row;
-		if (version && data_version_compare(version, row->from) >= 0 && data_version_compare(version, row->to) <= 0)
-			return row;
-	}
-	return NULL;
-}
-
 /* The directory of Python packages that a file lies in, or NULL. */
 static const char *site_of(const struct discovery *d, const char *file)
 {
@@ -57,24 +42,31 @@ static const char *site_of(const struct discovery *d, const char *file)
 }
 
 struct expansion {
-	const struct discovery *d;
+	struct discovery *d;
 	const struct surface *f; /* NULL: a script */
 	const char *file;
 	char number[16];
 };
+
+/* {env:NAME} and {env:NAME|DEFAULT}: as a shell's ${NAME:-DEFAULT}. */
+static const char *variable_value(const struct expansion *x, const char *at, size_t n)
+{
+	struct names *names = &x->d->surfaces->store->names;
+	size_t length = (size_t)((const char *)memchr(at, '|', n) ? (const char *)memchr(at, '|', n) - at : (ptrdiff_t)n);
+	const char *value = plan_getenv(x->d->plan, names_add_n(names, at, length));
+
+	if (value && *value)
+		return value;
+	return length < n ? names_add_n(names, at + length + 1, n - length - 1) : NULL;
+}
 
 /* The value of one placeholder of a name; NULL if it has none here. */
 static const char *placeholder(struct expansion *x, const char *at, size_t n)
 {
 	int cuda = !x->f || n != 1 ? -1 : *at == 'M' ? x->f->cuda_major : *at == 'm' ? x->f->cuda_minor : -1;
 
-	if (n > 4 && !strncmp(at, "env:", 4)) {
-		char *name = xprintf("%.*s", (int)(n - 4), at + 4);
-		const char *value = plan_getenv(x->d->plan, name);
-
-		free(name);
-		return value && *value ? value : NULL;
-	}
+	if (n > 4 && !strncmp(at, "env:", 4))
+		return variable_value(x, at + 4, n - 4);
 	if (n == 4 && !strncmp(at, "site", 4))
 		return site_of(x->d, x->file);
 	if (cuda < 0)
@@ -83,10 +75,38 @@ static const char *placeholder(struct expansion *x, const char *at, size_t n)
 	return x->number;
 }
 
+/* A path with one component that is a star: where exactly one of the directory's
+ * entries leads to a file, that; NULL otherwise. */
+static const char *only_match(const struct expansion *x, const char *path)
+{
+	struct store *store = x->d->surfaces->store;
+	const char *star = strstr(path, "/*/"), *match = NULL;
+	struct root_listing listing = {0};
+	struct root_file *file;
+	bool several = false;
+	size_t i;
+
+	if (!star || path[0] != '/')
+		return path;
+	if (root_list(store->root, names_add_n(&store->names, path, (size_t)(star - path)), &listing) == 0)
+		for (i = 0; i < listing.name.n; i++) {
+			char *text = xprintf("%.*s/%s%s", (int)(star - path), path, listing.name.at[i], star + 2);
+			const char *candidate = names_add(&store->names, text);
+
+			free(text);
+			if (!root_lookup(store->root, candidate, &file)) {
+				several |= match != NULL;
+				match = candidate;
+			}
+		}
+	vec_free(&listing.name);
+	return several ? NULL : match;
+}
+
 /* A name of a profile with its placeholders filled in: {M} and {m} by the CUDA
  * version seen in the object, {env:NAME} by the process's environment, {site} by
- * the directory of Python packages that the file is in; NULL if one has no
- * value: then the consumer does not try this name. */
+ * the directory of Python packages that the file is in, a star by the one entry that
+ * fits; NULL if one has no value: then the consumer does not try this name. */
 static const char *expand(struct expansion *x, const char *name)
 {
 	char *out = xstrdup(""), *more;
@@ -104,7 +124,7 @@ static const char *expand(struct expansion *x, const char *name)
 	more = xprintf("%s%s", out, name);
 	free(out);
 	out = more;
-	result = names_add(&x->d->surfaces->store->names, out);
+	result = only_match(x, names_add(&x->d->surfaces->store->names, out));
 out:
 	free(out);
 	return result;
@@ -122,34 +142,59 @@ static bool open_one(struct discovery *d, struct object *o, const char *name, un
 	return !opened || opened->lookup->object;
 }
 
+/* Opens NAMES until one does. */
+static void open_names(struct expansion *x, struct object *o, const struct profile *p, const char *const *name, unsigned n,
+		       unsigned flags, bool eager, const char *source)
+{
+	struct discovery *d = x->d;
+	struct root_file *there;
+	bool done = false;
+
+	for (; n-- && !done; name++) {
+		const char *real = expand(x, *name);
+		size_t before = d->sequence->opened.n;
+
+		if (!real || (p->optional && real[0] == '/' && root_lookup(d->surfaces->store->root, real, &there)))
+			continue;
+		done = open_one(d, o, real, flags, EVIDENCE_PROFILE, source);
+		if (d->sequence->opened.n > before) {
+			d->sequence->opened.at[before].profile = p;
+			d->sequence->opened.at[before].eager = eager;
+		}
+	}
+}
+
+static bool is_switched_off(const struct discovery *d, const struct profile *p)
+{
+	const char *value = p->unless ? plan_getenv(d->plan, p->unless) : NULL;
+
+	return value && *value && strcmp(value, "0");
+}
+
 /* The first name that opens is kept.  A name that the user chose by a variable
  * is the only one: if it does not open, nothing else is tried. */
 void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f,
 			 const char *file)
 {
 	struct expansion x = {.d = d, .f = f, .file = file};
-	struct root_file *there;
-	const char *version = f ? f->profile_version : NULL;
+	const char *version = f ? f->profile_version : NULL, *chosen;
 	const struct profile_row *row = profile_row_of(p, version);
-	const char *chosen = row && row->override ? plan_getenv(d->plan, row->override) : NULL, *source;
-	unsigned i;
+	unsigned flags = flags_of_words(p->flags, p->flags_count), i;
+	const char *source;
 
-	if (!row)
+	if (!row || is_switched_off(d, p))
 		return;
 	source = version ? arena_printf(&d->surfaces->arena, "%s %s", p->name, version) : p->name;
+	chosen = row->override ? plan_getenv(d->plan, row->override) : NULL;
 	if (chosen && *chosen) {
-		open_one(d, o, names_add(&d->surfaces->store->names, chosen), flags_of_words(p->flags, p->flags_count), EVIDENCE_PROFILE,
-			 source);
-		return;
+		chosen = arena_printf(&d->surfaces->arena, "{env:%s}", row->override);
+		open_names(&x, o, p, &chosen, 1, flags, row->eager, source);
+	} else {
+		open_names(&x, o, p, row->names, row->names_count, flags, row->eager, source);
 	}
-	for (i = 0; i < row->names_count; i++) {
-		const char *name = expand(&x, row->names[i]);
-
-		if (name && p->optional && name[0] == '/' && root_lookup(d->surfaces->store->root, name, &there))
-			continue;
-		if (name && open_one(d, o, name, flags_of_words(p->flags, p->flags_count), EVIDENCE_PROFILE, source))
-			return;
-	}
+	for (i = 0; i < p->also_count; i++)
+		open_names(&x, o, p, p->also[i].names, p->also[i].names_count, flags_of_words(p->also[i].flags, p->also[i].flags_count),
+			   row->eager, arena_printf(&d->surfaces->arena, "%s, another loader", source));
 }
 
 /* The names of a note are alternatives. */
@@ -174,7 +219,7 @@ static bool open_by_notes(struct discovery *d, struct object *o, const struct su
 /* What a call asks for here, if it is for the library; NULL: not, or a variable in
  * the name is not set.  What a variable says is not judged by its name where the
  * object uses the library's functions. */
-static const char *name_by_code(const struct discovery *d, const struct object *o, const struct surface *f,
+static const char *name_by_code(struct discovery *d, const struct object *o, const struct surface *f,
 				const struct elf_open *e)
 {
 	struct expansion x = {.d = d, .f = f, .file = o->path};

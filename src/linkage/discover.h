@@ -23,9 +23,6 @@ void discover(struct discovery *d, struct object *o);
  * of mapping, and whatever these map; the engine is left out. */
 void discover_from(struct discovery *d, size_t first);
 
-/* The row of a profile for a version, NULL if none covers it. */
-const struct profile_row *profile_row_of(const struct profile *p, const char *version);
-
 /* Opens the names of a profile for O.  F has what is known of its build, or is
  * NULL; FILE is the object or script that the profile is about. */
 void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f,

@@ -82,6 +82,16 @@ static const char *executed(const struct plan *plan, struct store *store, const 
 	return script_executable(plan, store, plan_path(plan, store, path), e);
 }
 
+const char *plan_engine_file(const struct plan *plan, struct store *store)
+{
+	struct error e = {0};
+	const char *path = executed(plan, store, plan->engine, &e);
+	struct root_file *file;
+
+	error_clear(&e);
+	return path && !root_lookup(store->root, path, &file) ? file->real : NULL;
+}
+
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e)
 {
 	const char *path = executed(plan, store, plan->exe ? plan->exe : plan->engine, e);

@@ -8,6 +8,8 @@
 
 #include "linkage/plan.h"
 
+struct profile;
+
 /* How we know of an open. */
 enum evidence {
 	EVIDENCE_NEEDED, EVIDENCE_DECLARED, EVIDENCE_NOTE, EVIDENCE_CODE, EVIDENCE_LITERAL, EVIDENCE_PROFILE,
@@ -21,6 +23,8 @@ struct opened {
 	unsigned flags;
 	enum evidence evidence;
 	const char *source;    /* the profile's name, the note's feature, the place in the code; NULL otherwise */
+	const struct profile *profile; /* that knew of it; NULL otherwise */
+	bool eager;            /* by the profile: every function is looked up at once */
 	struct lookup *lookup; /* NULL: the caller was not loaded, nothing was asked */
 	bool shim;
 	const char *caller_text; /* as declared */
@@ -48,6 +52,9 @@ const char *plan_path(const struct plan *plan, struct store *store, const char *
  * after an error: it is not there, damaged, or for a machine not simulated. */
 const struct elf_object *plan_object(const struct plan *plan, struct store *store, const char *path,
 				     struct root_file **file, struct error *e);
+
+/* The canonical path of the file that starts as the engine; NULL if it is not there. */
+const char *plan_engine_file(const struct plan *plan, struct store *store);
 
 /* The machine the engine is for; -1 after an error. */
 int plan_machine(const struct plan *plan, struct store *store, uint16_t *machine, struct error *e);

@@ -262,6 +262,31 @@ static bool names_object(const struct profile *p, const struct root_file *file, 
 	return !p->objects_count;
 }
 
+/* It opens the library by way of another one, as its plugin: then neither names of
+ * the library nor of its functions stand in the file. */
+static bool is_roundabout(const struct profile *p, const struct target *t)
+{
+	unsigned i, k;
+
+	for (i = 0; i < p->versions_count; i++)
+		for (k = 0; k < p->versions[i].names_count; k++)
+			if (target_matches(t, p->versions[i].names[k]))
+				return false;
+	return p->objects_count && p->strings_count && p->versions[0].names_count;
+}
+
+static bool is_named_by_roundabout(const struct reading *rd, const struct root_file *file, const struct elf_object *elf)
+{
+	const struct data *data = rd->owner->data;
+	size_t i;
+
+	for (i = 0; i < data->n_profiles; i++)
+		if (!strcmp(data->profiles[i]->target, rd->t->name) && is_roundabout(data->profiles[i], rd->t) &&
+		    names_object(data->profiles[i], file, elf))
+			return true;
+	return false;
+}
+
 static bool all_seen(const struct recognition *rc, size_t profile)
 {
 	size_t i;
@@ -272,8 +297,10 @@ static bool all_seen(const struct recognition *rc, size_t profile)
 	return true;
 }
 
-/* Which known consumer is this?  Asked only of what looks the API up. */
-static void recognise(struct reading *rd, struct reader *r, const struct root_file *file, const struct elf_object *elf)
+/* Which known consumer is this?  Asked of what looks the API up; of others (not
+ * DIRECT) those only count that open the library in a roundabout way. */
+static void recognise(struct reading *rd, struct reader *r, const struct root_file *file, const struct elf_object *elf,
+		      bool direct)
 {
 	const struct data *data = rd->owner->data;
 	struct recognition rc = {.rd = rd};
@@ -284,7 +311,7 @@ static void recognise(struct reading *rd, struct reader *r, const struct root_fi
 	for (i = 0; i < data->n_profiles; i++) {
 		const struct profile *p = data->profiles[i];
 
-		if (strcmp(p->target, rd->t->name) || !names_object(p, file, elf))
+		if (strcmp(p->target, rd->t->name) || p->named_only || !names_object(p, file, elf))
 			continue;
 		if (p->version_before)
 			add_text(&rc, p->version_before, i, -1);
@@ -298,8 +325,8 @@ static void recognise(struct reading *rd, struct reader *r, const struct root_fi
 	if (elf_scan(r, elf, rc.needle.at, (unsigned)rc.needle.n, take_known, &rc) < 0)
 		rd->s->note = "its strings could not all be read";
 	for (i = 0; i < data->n_profiles && !rd->s->profile; i++)
-		if (!strcmp(data->profiles[i]->target, rd->t->name) && names_object(data->profiles[i], file, elf) &&
-		    all_seen(&rc, i)) {
+		if (!strcmp(data->profiles[i]->target, rd->t->name) && !data->profiles[i]->named_only &&
+		    names_object(data->profiles[i], file, elf) && (direct || is_roundabout(data->profiles[i], rd->t)) && all_seen(&rc, i)) {
 			rd->s->profile = data->profiles[i];
 			rd->s->profile_version = rc.version[i];
 		}
@@ -443,10 +470,15 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 		judge(&rd, r, elf, &symbols);
 		count_unlinked(&rd);
 		elf_dlopen_notes(r, elf, &owner->store->names, &owner->arena, &s->notes);
-		if (!s->tracked && (surface_hides_loader(s) || s->literal.n)) {
-			recognise(&rd, r, file, elf);
+		if (owner->data->engine && owner->engine == file->real) {
+			s->profile = owner->data->engine;
+			s->profile_version = owner->data->engine_version;
+		} else if (!s->tracked && (surface_hides_loader(s) || s->literal.n)) {
+			recognise(&rd, r, file, elf, true);
 			if (!s->profile && s->imports_dlopen)
 				read_code(owner, s, r, elf, &symbols);
+		} else if (!s->tracked && s->imports_dlopen && is_named_by_roundabout(&rd, file, elf)) {
+			recognise(&rd, r, file, elf, false);
 		}
 		elf_symbols_free(&symbols);
 		close(fd);

@@ -45,6 +45,7 @@ struct surfaces {
 	struct store *store;
 	const struct target *target;
 	const struct data *data;
+	const char *engine; /* canonical path of the engine's file, for which data->engine counts; or NULL */
 	struct arena arena;
 	struct name_map by_file;
 	VEC(struct surface *) all;

@@ -56,6 +56,13 @@ static void put_context(struct text *t, const struct run *r)
 	fputs(")\n", t->stream);
 }
 
+static const char *when_of(const struct profile *p)
+{
+	if (!p || !p->when)
+		return "";
+	return !strcmp(p->when, "start") ? ", at its start" : !strcmp(p->when, "import") ? ", on import" : ", at the first use";
+}
+
 static void put_evidence(struct text *t, const struct path *path)
 {
 	switch (path->evidence) {
@@ -65,7 +72,9 @@ static void put_evidence(struct text *t, const struct path *path)
 	case EVIDENCE_CODE: fprintf(t->stream, "in its code, at %s", path->source); break;
 	case EVIDENCE_SCRIPT: fprintf(t->stream, "in a script, %s", path->source); break;
 	case EVIDENCE_LITERAL: fputs("a string in it", t->stream); break;
-	case EVIDENCE_PROFILE: fprintf(t->stream, "known from its profile: %s", path->source); break;
+	case EVIDENCE_PROFILE:
+		fprintf(t->stream, "known from its profile: %s%s", path->source, when_of(path->profile));
+		break;
 	}
 }
 

@@ -50,9 +50,11 @@ static void judge_absence(struct run *r, const struct path *path)
 		return;
 	consider(r, VERDICT_ABSENT);
 	run_add_finding(r, "absent", severity, path->requester,
-			arena_printf(&r->arena, "%s %s %s and gets no copy: %s%s", describe(path->requester), verb(path),
+			arena_printf(&r->arena, "%s %s %s and gets no copy: %s%s%s%s", describe(path->requester), verb(path),
 				     path->request, why,
-				     path->tried.n ? "; none of the other names it tries opens either" : ""));
+				     path->tried.n ? "; none of the other names it tries opens either" : "",
+				     path->profile && path->profile->failure ? "; it then says: " : "",
+				     path->profile && path->profile->failure ? path->profile->failure : ""));
 }
 
 static const char *version_of(const struct instance *in)

@@ -126,7 +126,8 @@ static void add_opens(struct run *r)
 		path = add_path(r, first->caller, last->lookup->object ? last->lookup : first->lookup, first->evidence);
 		path->source = first->source;
 		path->goes_on = first->evidence == EVIDENCE_LITERAL;
-		path->eager = first->source && path->surface->profile && profile_row_of(path->surface->profile, path->surface->profile_version)->eager;
+		path->profile = first->profile;
+		path->eager = first->eager;
 		for (; i < k; i++)
 			if (s->opened.at[i].lookup != path->lookup)
 				vec_push(&path->tried, s->opened.at[i].lookup);

@@ -30,6 +30,7 @@ struct path {
 	const char *request;
 	enum evidence evidence;
 	const char *source; /* profile and version, NULL otherwise */
+	const struct profile *profile; /* of the consumer, if one knew of it; else NULL */
 	enum how how;
 	const struct lookup *lookup;
 	struct instance *instance; /* NULL: none reached */
