@@ -159,7 +159,7 @@ static void put_profile(const struct profile *p, int index)
 		puts("\t\t},");
 	}
 	puts("\t},");
-	printf("\t.named_only = %d, .optional = %d,\n", p->named_only, p->optional);
+	printf("\t.named_only = %d, .default_first = %d, .optional = %d,\n", p->named_only, p->default_first, p->optional);
 	printf("\t.versions_count = %u, .versions = (struct profile_row[]){\n", p->versions_count);
 	for (i = 0; i < p->versions_count; i++) {
 		fputs("\t\t{.from = ", stdout);

@@ -7,12 +7,12 @@ enum opener { OPEN_DLOPEN, OPEN_DLMOPEN, OPEN_DLSYM, OPEN_DLVSYM, OPENERS };
 
 static const struct {
 	const char *name;
-	int text, flags; /* which arguments; -1 = none */
+	unsigned text, more; /* which arguments; more: the flags, or the handle */
 } openers[OPENERS] = {
 	{"dlopen", 0, 1},
 	{"dlmopen", 1, 2},
-	{"dlsym", 1, -1},
-	{"dlvsym", 1, -1},
+	{"dlsym", 1, 0},
+	{"dlvsym", 1, 0},
 };
 
 /* Where a name is to be looked for: an argument of a call, for the sake of a call
@@ -20,8 +20,10 @@ static const struct {
 struct question {
 	enum opener opener;
 	uint64_t where, via;
-	uint8_t text, flag; /* registers; REG_NONE: the flags are known or there are none */
+	uint8_t text, more; /* registers; REG_NONE: flags or handle are known, or cannot be */
 	long flags;
+	enum elf_handle handle;
+	uint64_t opened_at;
 	unsigned level;
 	uint64_t entry; /* of the function that has it as a parameter */
 	struct code_text around; /* the hole in it is what is looked for */
@@ -39,6 +41,8 @@ static void emit(struct opens *o, struct elf_open open, const struct question *q
 {
 	open.function = openers[q->opener].name;
 	open.flags = q->flags;
+	open.handle = q->handle;
+	open.opened_at = q->opened_at;
 	open.where = q->where;
 	open.via = q->via;
 	open.order = (unsigned)o->out.n;
@@ -53,28 +57,47 @@ static void emit_computed(struct opens *o, const struct question *q)
 	emit(o, (struct elf_open){.computed = true}, q);
 }
 
-static uint8_t argument(const struct code *c, int k)
+static bool opens_files(const struct question *q)
 {
-	return k < 0 ? REG_NONE : code_argument(c, (unsigned)k).reg;
+	return q->opener == OPEN_DLOPEN || q->opener == OPEN_DLMOPEN;
 }
 
 /* ---- answers */
 
-static void answer_flags(struct opens *o, struct function *f, uint32_t i, struct question *q)
+/* RTLD_DEFAULT, RTLD_NEXT, or what an open has returned in the same function. */
+static void take_handle(struct opens *o, struct function *f, const struct value *v, struct question *q)
 {
-	struct operand x = code_reg(q->flag, 4);
+	const char *callee;
+	long call;
+
+	if (v->kind == V_NUMBER && (!v->n || v->n == UINT64_MAX)) {
+		q->handle = v->n ? HANDLE_NEXT : HANDLE_DEFAULT;
+	} else if (v->kind == V_RESULT && (call = code_insn_at(f, v->n)) >= 0) {
+		callee = code_callee_at(&o->c, f, (uint32_t)call);
+		if (!strcmp(callee, "dlopen") || !strcmp(callee, "dlmopen")) {
+			q->handle = HANDLE_OPENED;
+			q->opened_at = v->n;
+		}
+	}
+}
+
+static void answer_more(struct opens *o, struct function *f, uint32_t i, struct question *q)
+{
+	struct operand x = code_reg(q->more, opens_files(q) ? 4 : 8);
 	struct values v = {0};
 
-	if (q->flag == REG_NONE)
+	if (q->more == REG_NONE)
 		return;
-	q->flag = REG_NONE;
+	q->more = REG_NONE;
 	code_trace(&o->c, f, i, &x, &v);
 	if (values_single(&v)) {
-		if (v.v.at[0].kind == V_NUMBER)
-			q->flags = (long)(uint32_t)v.v.at[0].n;
-		else if (v.v.at[0].kind == V_ENTRY && v.v.at[0].reg != REG_NONE) {
-			q->flag = v.v.at[0].reg;
+		if (v.v.at[0].kind == V_ENTRY && v.v.at[0].reg != REG_NONE) {
+			q->more = v.v.at[0].reg;
 			q->entry = v.v.at[0].n;
+		} else if (!opens_files(q)) {
+			take_handle(o, f, &v.v.at[0], q);
+		} else if (v.v.at[0].kind == V_NUMBER) {
+			q->flags = (long)(uint32_t)v.v.at[0].n;
 		}
 	}
 	values_free(&v);
@@ -89,19 +112,14 @@ static void ask_callers(struct opens *o, const struct question *q, const struct 
 		emit_computed(o, q);
 		return;
 	}
-	if (next.flag != REG_NONE && next.entry != t->entry)
-		next.flag = REG_NONE;
+	if (next.more != REG_NONE && next.entry != t->entry)
+		next.more = REG_NONE;
 	next.entry = t->entry;
 	next.text = t->reg;
 	next.around = *t;
 	next.row |= row;
 	next.level++;
 	vec_push(&o->asked, next);
-}
-
-static bool opens_files(const struct question *q)
-{
-	return q->opener == OPEN_DLOPEN || q->opener == OPEN_DLMOPEN;
 }
 
 /* T in what stands around it further down; false if that cannot be said. */
@@ -123,7 +141,7 @@ static void answer(struct opens *o, struct function *f, uint32_t i, struct quest
 	struct code_texts texts = {0};
 	size_t k;
 
-	answer_flags(o, f, i, &q);
+	answer_more(o, f, i, &q);
 	code_texts(&o->c, f, i, &x, &texts);
 	for (k = 0; k < texts.v.n; k++) {
 		struct code_text t = texts.v.at[k];
@@ -150,8 +168,8 @@ static struct question question_at(const struct opens *o, uint64_t where, uint32
 	enum opener opener = (enum opener)(o->opener[symbol] - 1);
 
 	return (struct question){.opener = opener, .where = where, .flags = -1,
-				 .text = argument(&o->c, openers[opener].text),
-				 .flag = argument(&o->c, openers[opener].flags),
+				 .text = code_argument(&o->c, openers[opener].text).reg,
+				 .more = code_argument(&o->c, openers[opener].more).reg,
 				 .around = {.before = "", .after = ""}};
 }
 
@@ -451,6 +469,10 @@ static int compare_content(const struct elf_open *x, const struct elf_open *y)
 		return compare_text(x->form, y->form);
 	if (x->flags != y->flags)
 		return x->flags < y->flags ? -1 : 1;
+	if (x->handle != y->handle)
+		return x->handle < y->handle ? -1 : 1;
+	if (x->opened_at != y->opened_at)
+		return x->opened_at < y->opened_at ? -1 : 1;
 	return compare_text(x->function, y->function);
 }
 
@@ -519,7 +541,7 @@ static const char *place_name(const struct place *p, size_t n, uint64_t at)
 
 static void finish(struct opens *o, struct elf_opens *out)
 {
-	struct place *p = xmalloc((o->out.n * 2 + 1) * sizeof(*p));
+	struct place *p = xmalloc((o->out.n * 3 + 1) * sizeof(*p));
 	size_t i, n = 0, m = 0, distinct = 0;
 
 	if (o->out.n)
@@ -533,6 +555,8 @@ static void finish(struct opens *o, struct elf_opens *out)
 		p[m++] = (struct place){o->out.at[i].where, NULL};
 		if (o->out.at[i].via)
 			p[m++] = (struct place){o->out.at[i].via, NULL};
+		if (o->out.at[i].opened_at)
+			p[m++] = (struct place){o->out.at[i].opened_at, NULL};
 	}
 	qsort(p, m, sizeof(*p), by_place);
 	for (i = 0; i < m; i++)
@@ -546,6 +570,7 @@ static void finish(struct opens *o, struct elf_opens *out)
 		out->at[i] = o->out.at[i];
 		out->at[i].in = place_name(p, distinct, out->at[i].where);
 		out->at[i].via_in = out->at[i].via ? place_name(p, distinct, out->at[i].via) : NULL;
+		out->at[i].opened_in = out->at[i].opened_at ? place_name(p, distinct, out->at[i].opened_at) : NULL;
 	}
 	free(p);
 }

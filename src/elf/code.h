@@ -21,6 +21,9 @@
 
 #include "elf/symbols.h"
 
+/* What a call of dlsym looks in. */
+enum elf_handle { HANDLE_UNKNOWN, HANDLE_DEFAULT, HANDLE_NEXT, HANDLE_OPENED };
+
 struct elf_open {
 	const char *function; /* "dlopen", "dlmopen", "dlsym", "dlvsym" */
 	const char *name;     /* NULL: a form, computed, or else a null pointer, which dlopen takes for the program */
@@ -30,10 +33,13 @@ struct elf_open {
 	unsigned order;       /* in which it was found: of rows, that of the table */
 	bool taken;           /* no call: the function's address is stored or handed on here; also computed */
 	long flags;           /* RTLD_ bits as passed, -1 = cannot be read, or a function without flags */
+	enum elf_handle handle;
+	uint64_t opened_at;   /* HANDLE_OPENED: vaddr of the call that returned it */
 	uint64_t where;       /* vaddr of the call (of the tail call, of the load) */
 	uint64_t via;         /* vaddr of the call that hands the name to a wrapper, 0 = none */
 	const char *in;       /* "function+0x1f", or "0x4a10" where no dynamic symbol covers it */
 	const char *via_in;   /* the same of `via`; NULL = none */
+	const char *opened_in; /* … and of `opened_at` */
 };
 
 struct elf_opens {

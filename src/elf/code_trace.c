@@ -724,6 +724,11 @@ static void trace_effect(struct trace *t, uint32_t i, uint32_t effect, struct va
 		values_add_unknown(out, 1);
 		break;
 	default:
+		/* The short way to write a constant: or with all ones, and with none. */
+		if (e->b.kind == O_IMM && ((e->op == E_OR && e->b.value == -1) || (e->op == E_AND && !e->b.value))) {
+			values_add(out, V_NUMBER, (uint64_t)e->b.value, 0);
+			break;
+		}
 		trace_operand(t, i, &e->a, &a);
 		trace_operand(t, i, &e->b, &b);
 		values_combine((enum effect_op)e->op, &a, &b, out);

@@ -101,6 +101,7 @@ struct profile {
 	unsigned strings_count;
 	const char *version_before, *version_after; /* the version stands between these texts */
 	bool named_only; /* nothing shows it: taken only where the user names it */
+	bool default_first; /* looks each function up in its global scope before the handle */
 	bool optional; /* opens only what is there, and goes on without */
 	const char *when;    /* "start", "import", "first-use"; NULL = not known */
 	const char *unless;  /* a variable: where it is set, and not to 0, nothing is opened */

@@ -140,6 +140,7 @@ static const cyaml_schema_field_t profile_fields[] = {
 	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_after,
 			       1, 64),
 	CYAML_FIELD_BOOL("named_only", CYAML_FLAG_OPTIONAL, struct profile, named_only),
+	CYAML_FIELD_BOOL("default_first", CYAML_FLAG_OPTIONAL, struct profile, default_first),
 	CYAML_FIELD_BOOL("optional", CYAML_FLAG_OPTIONAL, struct profile, optional),
 	CYAML_FIELD_STRING_PTR("when", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, when, 1, 16),
 	CYAML_FIELD_STRING_PTR("unless", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, unless, 1, 128),

@@ -425,6 +425,49 @@ static void read_code(struct surfaces *owner, struct surface *s, struct reader *
 		s->note = "its code could not be read";
 }
 
+static bool is_lookup(const struct elf_open *o)
+{
+	return !strcmp(o->function, "dlsym") || !strcmp(o->function, "dlvsym");
+}
+
+/* A function that is only looked up in a scope needs no name of the library. */
+static void take_lookups(struct reading *rd)
+{
+	struct surface *s = rd->s;
+	bool *elsewhere = xmalloc(rd->t->symbols_count + 1), computed = false;
+	size_t i;
+	unsigned k;
+	int symbol;
+
+	memset(elsewhere, 0, rd->t->symbols_count + 1);
+	s->n_unlinked = 0; /* once more, with what the code has shown */
+	s->unlinked_key = false;
+	for (i = 0; i < s->code.n; i++) {
+		const struct elf_open *o = &s->code.at[i];
+
+		computed |= is_lookup(o) && o->computed;
+		if (!is_lookup(o) || !o->name || (symbol = target_symbol_index(rd->t, o->name)) < 0)
+			continue;
+		if (o->handle == HANDLE_DEFAULT)
+			s->by_default[symbol] = true;
+		else if (o->handle == HANDLE_NEXT)
+			s->by_next[symbol] = true;
+		else
+			elsewhere[symbol] = true;
+	}
+	for (k = 0; k < rd->t->symbols_count; k++) {
+		bool looked_up = s->held[k] && !s->imported[k] && !s->defined[k];
+
+		s->by_default[k] |= looked_up && s->profile && s->profile->default_first;
+		s->scoped |= s->by_default[k] || s->by_next[k];
+		if (!looked_up || (!computed && !elsewhere[k] && (s->by_default[k] || s->by_next[k])))
+			continue;
+		s->n_unlinked++;
+		s->unlinked_key |= symbol_is_key(&rd->t->symbols[k]);
+	}
+	free(elsewhere);
+}
+
 static bool is_dlopen(const struct elf_open *o)
 {
 	return !strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen");
@@ -455,6 +498,8 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 	s->imported = arena_alloc(&owner->arena, n);
 	s->defined = arena_alloc(&owner->arena, n);
 	s->held = arena_alloc(&owner->arena, n);
+	s->by_default = arena_alloc(&owner->arena, n);
+	s->by_next = arena_alloc(&owner->arena, n);
 	s->cuda_major = s->cuda_minor = -1;
 	if (!file || !elf || elf->fault)
 		return s;
@@ -475,11 +520,12 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 			s->profile_version = owner->data->engine_version;
 		} else if (!s->tracked && (surface_hides_loader(s) || s->literal.n)) {
 			recognise(&rd, r, file, elf, true);
-			if (!s->profile && s->imports_dlopen)
+			if (!s->profile)
 				read_code(owner, s, r, elf, &symbols);
 		} else if (!s->tracked && s->imports_dlopen && is_named_by_roundabout(&rd, file, elf)) {
 			recognise(&rd, r, file, elf, false);
 		}
+		take_lookups(&rd);
 		elf_symbols_free(&symbols);
 		close(fd);
 	} else {

@@ -21,6 +21,8 @@ struct literal {
 struct surface {
 	bool imports_dlopen, imports_dlsym;
 	bool *imported, *defined, *held; /* by symbol: undefined here; exported; held as a string */
+	bool *by_default, *by_next; /* by symbol: looked up with RTLD_DEFAULT, RTLD_NEXT */
+	bool scoped; /* some are */
 	size_t n_imported, n_defined, n_held;
 	size_t n_unlinked; /* held, but neither imported nor defined: to be looked up */
 	bool unlinked_key; /* one of these mints an id or makes a communicator */

@@ -343,6 +343,29 @@ struct definition scope_dlsym(struct process *p, struct object *handle, const ch
 	return lookup_list(&w, handle->searchlist.at, handle->searchlist.n, "its list");
 }
 
+/* elf/dl-sym.c, do_sym */
+struct definition scope_default(struct process *p, struct object *o, const char *name)
+{
+	struct reference ref = {.name = names_add(&p->store->names, name), .skip_undefined = false, .newest = true};
+	struct lookup_walk w = {.p = p, .ref = &ref};
+
+	return lookup_scopes(&w, o);
+}
+
+struct definition scope_next(struct process *p, struct object *o, const char *name)
+{
+	struct reference ref = {.name = names_add(&p->store->names, name), .skip_undefined = false};
+	struct lookup_walk w = {.p = p, .ref = &ref};
+	const struct object *root = o->root;
+	size_t i;
+
+	for (i = 0; i < root->searchlist.n && root->searchlist.at[i] != o; i++)
+		;
+	if (i == root->searchlist.n)
+		return (struct definition){0};
+	return lookup_list(&w, root->searchlist.at + i + 1, root->searchlist.n - i - 1, "what comes behind it");
+}
+
 bool object_binds_now(const struct process *p, const struct object *o)
 {
 	/* Since 2.39 secure execution ignores LD_BIND_NOW (process_envvars_secure). */

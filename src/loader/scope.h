@@ -37,6 +37,11 @@ struct definition scope_bind(struct process *p, struct object *o, uint32_t symbo
 /* dlsym(HANDLE, NAME): the list of what was opened; of the program the global scope. */
 struct definition scope_dlsym(struct process *p, struct object *handle, const char *name);
 
+/* dlsym(RTLD_DEFAULT, NAME) by O, through all scopes of O; with RTLD_NEXT what comes
+ * behind O in the list of the program or of the open that it belongs to. */
+struct definition scope_default(struct process *p, struct object *o, const char *name);
+struct definition scope_next(struct process *p, struct object *o, const char *name);
+
 /* Every object that SYMBOL of O passes, in order, until CALLBACK returns false. */
 typedef bool scope_visitor(void *context, struct object *searched, const char *scope_name, bool accepted);
 void scope_walk(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class,

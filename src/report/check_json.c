@@ -161,6 +161,8 @@ static json_t *json_bindings(const struct run *r)
 		json_object_set_new(j, "to", b->to ? json_integer(b->to->id) : json_null());
 		json_object_set_new(j, "instance", b->instance ? json_integer(b->instance->id) : json_null());
 		json_object_set_new(j, "when", json_string(b->at_call ? "call" : "load"));
+		if (b->looked_up)
+			json_put_text(j, "looked_up", b->looked_up);
 		json_array_append_new(list, j);
 	}
 	return list;

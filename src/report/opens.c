@@ -85,6 +85,39 @@ static bool looks_up_symbol(const struct target *t, const struct surface *f, uns
 	return f->held[k] && !f->imported[k] && !f->defined[k];
 }
 
+static bool is_api_lookup(const struct target *t, const struct elf_open *o)
+{
+	return (!strcmp(o->function, "dlsym") || !strcmp(o->function, "dlvsym")) && o->name &&
+	       target_symbol_index(t, o->name) >= 0;
+}
+
+static const char *handle_name(const struct elf_open *o)
+{
+	static const char *const names[] = {NULL, "default", "next", "opened"};
+
+	return names[o->handle];
+}
+
+static json_t *json_lookups(const struct target *t, const struct surface *f)
+{
+	json_t *list = json_array(), *j;
+	size_t i;
+
+	for (i = 0; i < f->code.n; i++) {
+		const struct elf_open *o = &f->code.at[i];
+
+		if (!is_api_lookup(t, o))
+			continue;
+		j = json_object();
+		json_put_text(j, "name", o->name);
+		json_put_text(j, "handle", handle_name(o));
+		json_put_text(j, "opened_at", o->opened_in);
+		json_put_text(j, "where", o->via_in ? o->via_in : o->in);
+		json_array_append_new(list, j);
+	}
+	return list;
+}
+
 static json_t *json_imports(const struct surface *f)
 {
 	json_t *list = json_array();
@@ -126,6 +159,7 @@ json_t *opens_json(const struct opens_report *o)
 			if (looks_up_symbol(o->target, f, k))
 				json_array_append_new(looks_up, json_string(o->target->symbols[k].name));
 		json_object_set_new(j, "looks_up", looks_up);
+		json_object_set_new(j, "lookups", json_lookups(o->target, f));
 		if (surface_hides_loader(f))
 			json_array_append_new(hidden, json_string(o->target->name));
 		json_object_set_new(j, "hidden_loader", hidden);
@@ -215,10 +249,53 @@ static void put_lines(struct text *t, struct listing *l)
 	vec_free(&l->line);
 }
 
+/* The call of dlsym that shows on which handle symbol K is looked up, NULL if none does. */
+static const struct elf_open *lookup_of(const struct target *t, const struct surface *f, unsigned k)
+{
+	size_t i;
+
+	for (i = 0; i < f->code.n; i++)
+		if (is_api_lookup(t, &f->code.at[i]) && f->code.at[i].handle && !strcmp(f->code.at[i].name, t->symbols[k].name))
+			return &f->code.at[i];
+	return NULL;
+}
+
+static bool same_handle(const struct elf_open *a, const struct elf_open *b)
+{
+	if (!a || !b)
+		return a == b;
+	return a->handle == b->handle && a->opened_at == b->opened_at;
+}
+
+/* One line for each handle. */
+static void put_lookups(struct text *t, const struct target *target, const struct surface *f)
+{
+	bool *done = xmalloc(target->symbols_count + 1);
+	unsigned k, other;
+
+	memset(done, 0, target->symbols_count + 1);
+	for (k = 0; k < target->symbols_count; k++) {
+		const struct elf_open *o = lookup_of(target, f, k);
+
+		if (done[k] || !looks_up_symbol(target, f, k))
+			continue;
+		for (other = k; other < target->symbols_count; other++)
+			if (!done[other] && looks_up_symbol(target, f, other) && same_handle(o, lookup_of(target, f, other))) {
+				fprintf(t->stream, "%s%s", other == k ? "  looks up " : ", ", target->symbols[other].name);
+				done[other] = true;
+			}
+		if (o && o->handle == HANDLE_OPENED)
+			fprintf(t->stream, "  [in what is opened at %s]", o->opened_in);
+		else if (o)
+			fprintf(t->stream, "  [with %s]", o->handle == HANDLE_DEFAULT ? "RTLD_DEFAULT" : "RTLD_NEXT");
+		fputc('\n', t->stream);
+	}
+	free(done);
+}
+
 void opens_text(struct text *t, const struct opens_report *o)
 {
 	size_t i;
-	unsigned k, n;
 
 	for (i = 0; i < o->at.n; i++) {
 		const struct surface *f = o->at.at[i].surface;
@@ -229,11 +306,7 @@ void opens_text(struct text *t, const struct opens_report *o)
 		fprintf(t->stream, "%s%s\n", text_plain(t), f->imports_dlopen || o->at.at[i].is_script ? "" : "  (does not import dlopen)");
 		each_open(&o->at.at[i], put_text, &listing);
 		put_lines(t, &listing);
-		for (k = n = 0; k < o->target->symbols_count; k++)
-			if (looks_up_symbol(o->target, f, k))
-				fprintf(t->stream, "%s%s", n++ ? ", " : "  looks up ", o->target->symbols[k].name);
-		if (n)
-			fputc('\n', t->stream);
+		put_lookups(t, o->target, f);
 		if (f->profile)
 			fprintf(t->stream, "  known: %s%s%s\n", f->profile->about, f->profile_version ? " " : "",
 				f->profile_version ? f->profile_version : "");

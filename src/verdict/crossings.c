@@ -65,7 +65,7 @@ static void take_binding(struct run *r, const struct object *o, const struct ins
 		return;
 	}
 	api = arena_new(&r->arena, struct api_binding);
-	*api = (struct api_binding){o, t->name[b->symbol], b->to, to, b->at_call};
+	*api = (struct api_binding){o, t->name[b->symbol], b->to, to, b->at_call, NULL};
 	vec_push(&r->bindings, api);
 }
 
@@ -103,17 +103,59 @@ static void drop_doubles(struct run *r)
 	r->crossings.n = n;
 }
 
+/* Functions that O looks up in a scope, with the scopes as they are at the end.  One
+ * that is not found there is looked for elsewhere, or done without. */
+static void take_lookups(struct run *r, struct object *o)
+{
+	struct process *p = r->life.sequence.process;
+	const struct target *t = r->surfaces->target;
+	const struct surface *f = surface_of(r->surfaces, o->file, o->elf);
+	struct api_binding *api;
+	unsigned k;
+
+	for (k = 0; f->scoped && k < t->symbols_count; k++) {
+		struct definition d = f->by_default[k] ? scope_default(p, o, t->symbols[k].name)
+				      : f->by_next[k] ? scope_next(p, o, t->symbols[k].name) : (struct definition){0};
+
+		if (!d.object)
+			continue;
+		api = arena_new(&r->arena, struct api_binding);
+		*api = (struct api_binding){o, t->symbols[k].name, d.object, run_instance_of(r, d.object), true,
+					    f->by_default[k] ? "default" : "next"};
+		vec_push(&r->bindings, api);
+	}
+}
+
+/* A function that its requester gets from a scope is not taken from what it opens. */
+static void divide_lookups(struct run *r)
+{
+	const struct target *t = r->surfaces->target;
+	size_t i, b;
+
+	for (i = 0; i < r->paths.n; i++) {
+		struct path *path = r->paths.at[i];
+
+		for (b = 0; b < r->bindings.n && path->how == HOW_DLOPEN; b++) {
+			if (!r->bindings.at[b]->looked_up || r->bindings.at[b]->object != path->requester)
+				continue;
+			if (!path->elsewhere)
+				path->elsewhere = arena_alloc(&r->arena, t->symbols_count * sizeof(bool));
+			path->elsewhere[target_symbol_index(t, r->bindings.at[b]->symbol)] = true;
+		}
+	}
+}
+
 static void collect_bindings(struct run *r)
 {
 	struct process *p = r->life.sequence.process;
 	const struct target *target = r->surfaces->target;
 	const size_t prefix = strlen(target->prefix);
-	const struct object *o;
+	struct object *o;
 	size_t ns, i;
 
 	process_bind_calls(p);
 	for (ns = 0; ns < p->ns.n; ns++)
-		for (o = process_first(p, ns); o; o = o->next) {
+		for (o = p->ns.at[ns].first; o; o = o->next) {
 			const struct symbol_table *t = o->bindings.n ? store_symbols(p->store, o->file, o->elf) : NULL;
 			const struct instance *in = run_instance_of(r, o);
 
@@ -123,7 +165,10 @@ static void collect_bindings(struct run *r)
 				if (!strncmp(name, target->prefix, prefix) && target_symbol_index(target, name) >= 0)
 					take_binding(r, o, in, t, &o->bindings.at[i]);
 			}
+			if (o->file && o->elf && o->how != HOW_INTERP)
+				take_lookups(r, o);
 		}
+	divide_lookups(r);
 	sort_crossings(r);
 	drop_doubles(r);
 }

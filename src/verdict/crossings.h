@@ -31,6 +31,7 @@ struct api_binding {
 	const struct object *to; /* NULL: to nothing */
 	const struct instance *instance;
 	bool at_call;
+	const char *looked_up; /* "default", "next": by dlsym with RTLD_DEFAULT, RTLD_NEXT; NULL: a reference */
 };
 
 /* Fills R's bindings, crossings and outcome, and adds the findings

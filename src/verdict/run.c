@@ -24,7 +24,7 @@ bool path_uses(const struct path *p, unsigned k)
 {
 	if (p->how != HOW_DLOPEN)
 		return p->surface->imported[k];
-	return p->surface->held[k] && !p->surface->defined[k];
+	return p->surface->held[k] && !p->surface->defined[k] && !(p->elsewhere && p->elsewhere[k]);
 }
 
 static unsigned does_by_word(const char *word)

@@ -36,6 +36,7 @@ struct path {
 	struct instance *instance; /* NULL: none reached */
 	const struct surface *surface; /* of the requester */
 	bool eager;                /* looks up every function at once */
+	bool *elsewhere;           /* by symbol: got from a scope instead; NULL = none */
 	bool goes_on;              /* its opener survives a failure */
 	VEC(const struct lookup *) tried;
 };

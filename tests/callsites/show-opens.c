@@ -40,6 +40,7 @@ static void print_open(const struct elf_open *o, const char *before)
 	print_text("function", o->function);
 	putchar(',');
 	print_text("name", o->name ? o->name : o->form);
+	printf(",\"handle\":\"%s\"", (const char *const[]){"unknown", "default", "next", "opened"}[o->handle]);
 	printf(",\"computed\":%s,\"taken\":%s,\"flags\":%ld,\"where\":%llu,", o->computed ? "true" : "false",
 	       o->taken ? "true" : "false", o->flags, (unsigned long long)o->where);
 	print_text("in", o->in);
