@@ -147,6 +147,7 @@ static void put_profile(const struct profile *p, int index)
 	put_member("version_after", p->version_after);
 	put_list("objects", p->objects, p->objects_count);
 	put_list("strings", p->strings, p->strings_count);
+	put_list("imports", p->imports, p->imports_count);
 	put_list("flags", p->flags, p->flags_count);
 	put_member("when", p->when);
 	put_member("unless", p->unless);

@@ -99,6 +99,8 @@ struct profile {
 	unsigned objects_count;
 	const char **strings; /* texts in its read-only data: each of them */
 	unsigned strings_count;
+	const char **imports; /* functions that it needs from elsewhere: each of them */
+	unsigned imports_count;
 	const char *version_before, *version_after; /* the version stands between these texts */
 	bool named_only; /* nothing shows it: taken only where the user names it */
 	bool default_first; /* looks each function up in its global scope before the handle */

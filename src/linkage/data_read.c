@@ -135,6 +135,7 @@ static const cyaml_schema_field_t profile_fields[] = {
 	CYAML_FIELD_STRING_PTR("about", CYAML_FLAG_POINTER, struct profile, about, 1, CYAML_UNLIMITED),
 	CYAML_FIELD_SEQUENCE("objects", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, objects, &text, 0, 64),
 	CYAML_FIELD_SEQUENCE("strings", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, strings, &text, 0, 16),
+	CYAML_FIELD_SEQUENCE("imports", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, imports, &text, 0, 16),
 	CYAML_FIELD_STRING_PTR("version_before", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_before,
 			       4, 64),
 	CYAML_FIELD_STRING_PTR("version_after", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, version_after,
@@ -247,8 +248,8 @@ static int check_profile(const char *path, const struct profile *p, struct error
 {
 	unsigned i;
 
-	if (!p->objects_count && !p->strings_count && !p->version_before && !p->named_only)
-		return error_set(e, "%s: nothing to know the consumer by: objects, strings or version_before", path);
+	if (!p->objects_count && !p->strings_count && !p->imports_count && !p->version_before && !p->named_only)
+		return error_set(e, "%s: nothing to know the consumer by: objects, strings, imports or version_before", path);
 	if (!p->version_before != !p->version_after)
 		return error_set(e, "%s: version_before and version_after go together", path);
 	if (p->when && strcmp(p->when, "start") && strcmp(p->when, "import") && strcmp(p->when, "first-use"))

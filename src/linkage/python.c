@@ -280,7 +280,7 @@ static const struct profile *recognise(const struct surfaces *s, const unsigned 
 	for (i = 0; i < s->data->n_profiles; i++) {
 		const struct profile *p = s->data->profiles[i];
 
-		if (!p->strings_count || p->objects_count || p->version_before || strcmp(p->target, s->target->name))
+		if (!p->strings_count || p->objects_count || p->imports_count || p->version_before || strcmp(p->target, s->target->name))
 			continue;
 		for (k = 0; k < p->strings_count; k++)
 			if (!memmem(data, size, p->strings[k], strlen(p->strings[k])))

@@ -53,6 +53,7 @@ struct reading {
 	struct surfaces *owner;
 	struct surface *s;
 	const struct target *t;
+	const struct elf_symbols *symbols;
 	int banner_code;
 };
 
@@ -250,6 +251,21 @@ static void add_text(struct recognition *rc, const char *text, size_t profile, i
 	vec_push(&rc->known, ((struct known_text){profile, string}));
 }
 
+static bool imports_all(const struct elf_symbols *symbols, const struct profile *p)
+{
+	unsigned k;
+	size_t i;
+
+	for (k = 0; k < p->imports_count; k++) {
+		for (i = 1; i < symbols->n; i++)
+			if (!elf_symbol_defined(symbols, i) && !strcmp(elf_symbol_name(symbols, i), p->imports[k]))
+				break;
+		if (i >= symbols->n)
+			return false;
+	}
+	return true;
+}
+
 static bool names_object(const struct profile *p, const struct root_file *file, const struct elf_object *elf)
 {
 	const char *base = path_base(file->real);
@@ -326,7 +342,8 @@ static void recognise(struct reading *rd, struct reader *r, const struct root_fi
 		rd->s->note = "its strings could not all be read";
 	for (i = 0; i < data->n_profiles && !rd->s->profile; i++)
 		if (!strcmp(data->profiles[i]->target, rd->t->name) && !data->profiles[i]->named_only &&
-		    names_object(data->profiles[i], file, elf) && (direct || is_roundabout(data->profiles[i], rd->t)) && all_seen(&rc, i)) {
+		    names_object(data->profiles[i], file, elf) && (direct || is_roundabout(data->profiles[i], rd->t)) &&
+		    all_seen(&rc, i) && imports_all(rd->symbols, data->profiles[i])) {
 			rd->s->profile = data->profiles[i];
 			rd->s->profile_version = rc.version[i];
 		}
@@ -508,6 +525,7 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 	if (fd >= 0) {
 		if (elf_symbols_read(r, elf, &symbols) < 0)
 			s->note = "its symbol table lies outside the file";
+		rd.symbols = &symbols;
 		take_symbols(&rd, &symbols);
 		if (s->imports_dlopen || s->imports_dlsym || s->n_defined ||
 		    (elf->soname && target_matches(rd.t, elf->soname)))

@@ -16,16 +16,26 @@ struct shown {
 
 typedef void show_function(void *to, const struct shown *s);
 
-static void each_script_open(const struct python_file *f, show_function *show, void *to)
+static void each_profile_open(const struct profile *p, const char *version, show_function *show, void *to)
 {
-	const struct profile_row *row = f->profile ? profile_row_of(f->profile, NULL) : NULL;
-	size_t i;
-	unsigned n;
+	const struct profile_row *row = p ? profile_row_of(p, version) : NULL;
+	unsigned i, n;
 
 	for (n = 0; row && n < row->names_count; n++)
-		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
-					 .flags = flags_of_words(f->profile->flags, f->profile->flags_count),
-					 .flags_known = true});
+		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = p->name,
+					 .flags = flags_of_words(p->flags, p->flags_count), .flags_known = true});
+	for (i = 0; row && i < p->also_count; i++)
+		for (n = 0; n < p->also[i].names_count; n++)
+			show(to, &(struct shown){.name = p->also[i].names[n], .evidence = "profile", .where = p->name,
+						 .flags = flags_of_words(p->also[i].flags, p->also[i].flags_count),
+						 .flags_known = true});
+}
+
+static void each_script_open(const struct python_file *f, show_function *show, void *to)
+{
+	size_t i;
+
+	each_profile_open(f->profile, NULL, show, to);
 	for (i = 0; i < f->opens.n; i++) {
 		char where[32];
 
@@ -39,16 +49,11 @@ static void each_script_open(const struct python_file *f, show_function *show, v
 static void each_open(const struct opens_entry *entry, show_function *show, void *to)
 {
 	const struct surface *f = entry->surface;
-	const struct profile_row *row = f->profile ? profile_row_of(f->profile, f->profile_version) : NULL;
 	size_t i, k;
-	unsigned n;
 
 	if (entry->is_script)
 		each_script_open(&entry->script, show, to);
-	for (n = 0; row && n < row->names_count; n++)
-		show(to, &(struct shown){.name = row->names[n], .evidence = "profile", .where = f->profile->name,
-					 .flags = flags_of_words(f->profile->flags, f->profile->flags_count),
-					 .flags_known = true});
+	each_profile_open(f->profile, f->profile_version, show, to);
 	for (i = 0; i < entry->plugins.at.n; i++)
 		show(to, &(struct shown){.name = entry->plugins.at.at[i].name, .evidence = "profile",
 					 .where = entry->plugins.at.at[i].what, .flags = entry->plugins.at.at[i].flags,

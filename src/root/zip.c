@@ -13,10 +13,10 @@ enum {
 	PAGE = 4096,
 };
 
-/* What stands in memory at a time, besides the member asked for last; the largest
- * member that is read, and all that is unpacked: twice and ten times what the
- * largest wheels have. */
-static const uint64_t kept_most = 1ull << 30, member_most = 4ull << 30, unpacked_most = 32ull << 30;
+/* What stands in memory at a time, besides the member asked for last: enough for
+ * what PyTorch's wheel has.  The largest member that is read, and all that is
+ * unpacked: twice and ten times what the largest wheels have. */
+static const uint64_t kept_most = 2ull << 30, member_most = 4ull << 30, unpacked_most = 32ull << 30;
 
 struct kept {
 	size_t member;
