@@ -150,6 +150,8 @@ static void put_profile(const struct profile *p, int index)
 	put_list("imports", p->imports, p->imports_count);
 	put_list("flags", p->flags, p->flags_count);
 	put_member("when", p->when);
+	put_member("caller", p->caller);
+	put_list("does", p->does, p->does_count);
 	put_member("unless", p->unless);
 	put_member("failure", p->failure);
 	printf("\t.also_count = %u, .also = (struct profile_also[]){\n", p->also_count);

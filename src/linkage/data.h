@@ -106,6 +106,9 @@ struct profile {
 	bool default_first; /* looks each function up in its global scope before the handle */
 	bool optional; /* opens only what is there, and goes on without */
 	const char *when;    /* "start", "import", "first-use"; NULL = not known */
+	const char *caller;  /* a glob: on behalf of which object it opens; NULL = itself */
+	const char **does;   /* with the library, besides what its symbols say: words of target_symbol.does */
+	unsigned does_count;
 	const char *unless;  /* a variable: where it is set, and not to 0, nothing is opened */
 	const char *failure; /* what it says when nothing opens */
 	struct profile_also *also;

@@ -144,6 +144,8 @@ static const cyaml_schema_field_t profile_fields[] = {
 	CYAML_FIELD_BOOL("default_first", CYAML_FLAG_OPTIONAL, struct profile, default_first),
 	CYAML_FIELD_BOOL("optional", CYAML_FLAG_OPTIONAL, struct profile, optional),
 	CYAML_FIELD_STRING_PTR("when", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, when, 1, 16),
+	CYAML_FIELD_STRING_PTR("caller", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, caller, 1, 128),
+	CYAML_FIELD_SEQUENCE("does", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, does, &text, 0, 8),
 	CYAML_FIELD_STRING_PTR("unless", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, unless, 1, 128),
 	CYAML_FIELD_STRING_PTR("failure", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, failure, 1, 512),
 	CYAML_FIELD_SEQUENCE("also", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct profile, also, &also, 0, 8),
@@ -243,6 +245,20 @@ static int check_flags(const char *path, const char *const *word, unsigned n, st
 	return 0;
 }
 
+static int check_does(const char *path, const struct profile *p, struct error *e)
+{
+	static const char *const known[] = {"mints-id", "makes-comm", "uses-comm", "allocates"};
+	unsigned i, k;
+
+	for (i = 0; i < p->does_count; i++) {
+		for (k = 0; k < 4 && strcmp(p->does[i], known[k]); k++)
+			;
+		if (k == 4)
+			return error_set(e, "%s: does '%s': mints-id, makes-comm, uses-comm, allocates", path, p->does[i]);
+	}
+	return 0;
+}
+
 /* What the schema cannot say: something to be known by, versions in pairs. */
 static int check_profile(const char *path, const struct profile *p, struct error *e)
 {
@@ -254,7 +270,7 @@ static int check_profile(const char *path, const struct profile *p, struct error
 		return error_set(e, "%s: version_before and version_after go together", path);
 	if (p->when && strcmp(p->when, "start") && strcmp(p->when, "import") && strcmp(p->when, "first-use"))
 		return error_set(e, "%s: when '%s': start, import or first-use", path, p->when);
-	if (check_flags(path, p->flags, p->flags_count, e) < 0)
+	if (check_flags(path, p->flags, p->flags_count, e) < 0 || check_does(path, p, e) < 0)
 		return -1;
 	for (i = 0; i < p->also_count; i++)
 		if (check_flags(path, p->also[i].flags, p->also[i].flags_count, e) < 0)

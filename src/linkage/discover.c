@@ -2,6 +2,7 @@
 
 #include "linkage/flags.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -143,7 +144,7 @@ static bool open_one(struct discovery *d, struct object *o, const char *name, un
 }
 
 /* Opens NAMES until one does. */
-static void open_names(struct expansion *x, struct object *o, const struct profile *p, const char *const *name, unsigned n,
+static void open_names(struct expansion *x, struct object *o, struct object *consumer, const struct profile *p, const char *const *name, unsigned n,
 		       unsigned flags, bool eager, const char *source)
 {
 	struct discovery *d = x->d;
@@ -159,6 +160,7 @@ static void open_names(struct expansion *x, struct object *o, const struct profi
 		done = open_one(d, o, real, flags, EVIDENCE_PROFILE, source);
 		if (d->sequence->opened.n > before) {
 			d->sequence->opened.at[before].profile = p;
+			d->sequence->opened.at[before].consumer = consumer;
 			d->sequence->opened.at[before].eager = eager;
 		}
 	}
@@ -171,6 +173,20 @@ static bool is_switched_off(const struct discovery *d, const struct profile *p)
 	return value && *value && strcmp(value, "0");
 }
 
+/* The object on whose behalf the profile opens: O, or the one that it names; where
+ * that is not loaded, because it is built in, the program. */
+static struct object *caller_of(struct discovery *d, struct object *o, const struct profile *p)
+{
+	struct object *c;
+
+	if (!p->caller)
+		return o;
+	for (c = d->sequence->process->ns.at[0].first; c; c = c->next)
+		if (!fnmatch(p->caller, path_base(c->path), 0))
+			return c;
+	return d->sequence->process->exe;
+}
+
 /* The first name that opens is kept.  A name that the user chose by a variable
  * is the only one: if it does not open, nothing else is tried. */
 void discover_by_profile(struct discovery *d, struct object *o, const struct profile *p, const struct surface *f,
@@ -180,20 +196,22 @@ void discover_by_profile(struct discovery *d, struct object *o, const struct pro
 	const char *version = f ? f->profile_version : NULL, *chosen;
 	const struct profile_row *row = profile_row_of(p, version);
 	unsigned flags = flags_of_words(p->flags, p->flags_count), i;
+	struct object *caller;
 	const char *source;
 
 	if (!row || is_switched_off(d, p))
 		return;
+	caller = caller_of(d, o, p);
 	source = version ? arena_printf(&d->surfaces->arena, "%s %s", p->name, version) : p->name;
 	chosen = row->override ? plan_getenv(d->plan, row->override) : NULL;
 	if (chosen && *chosen) {
 		chosen = arena_printf(&d->surfaces->arena, "{env:%s}", row->override);
-		open_names(&x, o, p, &chosen, 1, flags, row->eager, source);
+		open_names(&x, caller, o, p, &chosen, 1, flags, row->eager, source);
 	} else {
-		open_names(&x, o, p, row->names, row->names_count, flags, row->eager, source);
+		open_names(&x, caller, o, p, row->names, row->names_count, flags, row->eager, source);
 	}
 	for (i = 0; i < p->also_count; i++)
-		open_names(&x, o, p, p->also[i].names, p->also[i].names_count, flags_of_words(p->also[i].flags, p->also[i].flags_count),
+		open_names(&x, caller, o, p, p->also[i].names, p->also[i].names_count, flags_of_words(p->also[i].flags, p->also[i].flags_count),
 			   row->eager, arena_printf(&d->surfaces->arena, "%s, another loader", source));
 }
 

@@ -24,6 +24,7 @@ struct opened {
 	enum evidence evidence;
 	const char *source;    /* the profile's name, the note's feature, the place in the code; NULL otherwise */
 	const struct profile *profile; /* that knew of it; NULL otherwise */
+	struct object *consumer; /* of the profile: who uses what is opened; NULL = the caller */
 	bool eager;            /* by the profile: every function is looked up at once */
 	struct lookup *lookup; /* NULL: the caller was not loaded, nothing was asked */
 	bool shim;

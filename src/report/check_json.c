@@ -81,6 +81,8 @@ static json_t *json_path(const struct path *path, const struct target *t)
 	json_object_set_new(j, "evidence", evidence);
 	if (path->source)
 		json_put_text(j, "profile", path->source);
+	if (path->consumer != path->requester)
+		json_object_set_new(j, "consumer", json_integer(path->consumer->id));
 	if (path->profile && path->profile->when)
 		json_put_text(j, "when", path->profile->when);
 	json_object_set_new(j, "by", json_string(path->how == HOW_DLOPEN || path->how == HOW_PRELOAD ? how_name(path->how) : "needed"));

@@ -124,7 +124,12 @@ static void put_path(struct text *t, const struct path *path, size_t number, con
 	fputs(path->how == HOW_DLOPEN ? " opens " : path->how == HOW_PRELOAD ? " preloads " : " needs ", t->stream);
 	fputs(text_bold(t), t->stream);
 	text_name(t, path->request);
-	fprintf(t->stream, "%s  (", text_plain(t));
+	fputs(text_plain(t), t->stream);
+	if (path->consumer != path->requester) {
+		fputs(" for ", t->stream);
+		text_name(t, display(path->consumer));
+	}
+	fputs("  (", t->stream);
 	put_evidence(t, path);
 	put_does(t, path, target);
 	fputs(")\n     ", t->stream);

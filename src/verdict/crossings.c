@@ -136,7 +136,7 @@ static void divide_lookups(struct run *r)
 		struct path *path = r->paths.at[i];
 
 		for (b = 0; b < r->bindings.n && path->how == HOW_DLOPEN; b++) {
-			if (!r->bindings.at[b]->looked_up || r->bindings.at[b]->object != path->requester)
+			if (!r->bindings.at[b]->looked_up || r->bindings.at[b]->object != path->consumer)
 				continue;
 			if (!path->elsewhere)
 				path->elsewhere = arena_alloc(&r->arena, t->symbols_count * sizeof(bool));
@@ -212,8 +212,9 @@ static void collect_uses(struct run *r, struct uses *u)
 		const struct path *path = r->paths.at[i];
 
 		if (path->how == HOW_DLOPEN && path->instance)
-			add_use(u, path->requester, path->instance,
-				path->surface->n_held ? path_does(path, t) : DOES_MINT | DOES_MAKE | DOES_USE);
+			add_use(u, path->consumer, path->instance,
+				path->surface->n_held || (path->profile && path->profile->does_count) ? path_does(path, t)
+				: DOES_MINT | DOES_MAKE | DOES_USE);
 	}
 }
 

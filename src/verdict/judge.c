@@ -93,7 +93,7 @@ static bool opens_by_itself(const struct run *r, const struct object *o)
 	size_t i;
 
 	for (i = 0; i < r->paths.n; i++)
-		if (r->paths.at[i]->requester == o && r->paths.at[i]->how == HOW_DLOPEN)
+		if (r->paths.at[i]->consumer == o && r->paths.at[i]->how == HOW_DLOPEN)
 			return true;
 	return false;
 }
@@ -255,8 +255,8 @@ static void judge_looked_up(struct run *r, const struct path *path)
 	if (*text) {
 		if (path->eager)
 			consider(r, VERDICT_WRONG);
-		run_add_finding(r, "symbol-missing", path->eager ? SEVERITY_ERROR : SEVERITY_NOTE, path->requester,
-				arena_printf(&r->arena, "%s looks up %s in %s, which lacks %s: %s", describe(path->requester),
+		run_add_finding(r, "symbol-missing", path->eager ? SEVERITY_ERROR : SEVERITY_NOTE, path->consumer,
+				arena_printf(&r->arena, "%s looks up %s in %s, which lacks %s: %s", describe(path->consumer),
 					     text, path->instance->object->path, strchr(text, ',') ? "them" : "it",
 					     path->eager ? "it looks up everything at its first use, and gives up"
 							 : "a call of it would fail"));

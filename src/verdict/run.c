@@ -47,6 +47,8 @@ unsigned path_does(const struct path *p, const struct target *t)
 	for (k = 0; k < t->symbols_count; k++)
 		if (path_uses(p, k))
 			does |= does_by_word(t->symbols[k].does);
+	for (k = 0; p->profile && k < p->profile->does_count; k++)
+		does |= does_by_word(p->profile->does[k]);
 	return does;
 }
 
@@ -95,6 +97,7 @@ static struct path *add_path(struct run *r, const struct object *requester, cons
 	path->evidence = evidence;
 	path->how = l->how;
 	path->lookup = l;
+	path->consumer = requester;
 	path->surface = surface(r, requester);
 	path->instance = l->object ? run_instance_of(r, l->object) : NULL;
 	vec_push(&r->paths, path);
@@ -127,6 +130,10 @@ static void add_opens(struct run *r)
 		path->source = first->source;
 		path->goes_on = first->evidence == EVIDENCE_LITERAL;
 		path->profile = first->profile;
+		if (first->consumer) {
+			path->consumer = first->consumer;
+			path->surface = surface(r, first->consumer);
+		}
 		path->eager = first->eager;
 		for (; i < k; i++)
 			if (s->opened.at[i].lookup != path->lookup)

@@ -30,11 +30,12 @@ struct path {
 	const char *request;
 	enum evidence evidence;
 	const char *source; /* profile and version, NULL otherwise */
+	const struct object *consumer; /* who uses it: the requester, or for whom that asks */
 	const struct profile *profile; /* of the consumer, if one knew of it; else NULL */
 	enum how how;
 	const struct lookup *lookup;
 	struct instance *instance; /* NULL: none reached */
-	const struct surface *surface; /* of the requester */
+	const struct surface *surface; /* of the consumer */
 	bool eager;                /* looks up every function at once */
 	bool *elsewhere;           /* by symbol: got from a scope instead; NULL = none */
 	bool goes_on;              /* its opener survives a failure */

@@ -76,6 +76,16 @@ profile 'versions:' '  - names: [libnccl.so]' 'also:' "  - {names: [libnccl.so, 
 expect 1 "copy 1, 2.30.7: $work/nccl/libnccl.so.2" "${own[@]}"
 grep -q 'opens libnccl.so and gets no copy' said || { echo 'the first loader fails unseen:'; cat said; failures=1; }
 
+# On behalf of another object, whose RUNPATH is then searched; the consumer is still the engine.
+$CC -shared -fPIC -Wl,-soname,libhelper.so plugin.c -Lnccl -l:libnccl.so.2 -o libhelper.so -Wl,-rpath,"$work/nccl" &&
+	$CC -Wl,--no-as-needed engine.c -L. -l:libhelper.so -Wl,-rpath,"$work" -o helped || { echo 'cannot compile'; exit 1; }
+profile 'caller: libhelper.so' 'does: [mints-id]' 'versions:' '  - names: [libnccl.so]'
+ln -s libnccl.so.2 nccl/libnccl.so
+expect 0 'libhelper.so opens libnccl.so for .*/helped  \(known from its profile: own; mints ids\)' --profile ./own.yaml --profile own ./helped
+rm nccl/libnccl.so
+profile 'does: [everything]' 'versions:' '  - names: [libnccl.so]'
+expect 2 "does 'everything': mints-id" "${own[@]}"
+
 # Named profiles with versions, and names that are none.
 expect 1 'known from its profile: cudarc 0.19.10' --profile cudarc=0.19.10 ./engine
 expect 2 'its version is wanted' --profile cudarc ./engine
