@@ -1,11 +1,8 @@
 #!/bin/bash
 # Names that an engine makes of formats, settings and tables: what it really gets is what was said.
 set -u
-: "${CC:=gcc}" "${PYTHON:=python3}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 cat >mock.c <<'C'
 const char banner[] = "NCCL version 2.30.7+cuda13.0";

@@ -1,12 +1,8 @@
 #!/bin/bash
 # The process that an import line makes: which extension modules are opened, in which order, found without Python.
 set -u
-: "${CC:=gcc}"
-: "${PYTHON:=python3}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 tag=cpython-312-$(uname -m)-linux-gnu
 lib=root/opt/py/lib/python3.12
 site=root/venv/lib/python3.12/site-packages

@@ -1,11 +1,8 @@
 #!/bin/bash
 # Functions that are looked up with RTLD_DEFAULT or RTLD_NEXT: which copy has them, as the real loader says it.
 set -u
-: "${CC:=gcc}" "${PYTHON:=python3}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 # Two copies: the old one lacks ncclCommInitRank.
 cat >mock.c <<'C'

@@ -1,11 +1,8 @@
 #!/bin/bash
 # Two opens whose order the files do not show, and which decide differently: the report says so.
 set -u
-: "${CC:=gcc}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 cat >mock.c <<'C'
 const char banner[] = "NCCL version 2.30.7+cuda13.0";

@@ -1,11 +1,8 @@
 #!/bin/bash
 # The plugins that a copy opens itself, by its version, its variables and its configuration files.
 set -u
-: "${CC:=gcc}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 for version in 2.18.1 2.19.3 2.20.5 2.21.5 2.22.3 2.26.2 2.27.7 2.28.3 2.28.7 2.29.7 2.30.7 2.32.3; do
 	printf 'const char b[] = "NCCL version %s+cuda13.0";\nint ncclGetVersion(int *v) { *v = 1; return 0; }\n' \

@@ -1,24 +1,8 @@
 #!/bin/bash
 # What a profile can say besides names: defaults, a star, another loader, a switch, a failure; and being named.
 set -u
-: "${CC:=gcc}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
-
-# expect STATUS TEXT ARGUMENT...
-expect() {
-	local wanted=$1 text=$2 status=0
-	shift 2
-	"$NCCLWHICH" check --clean-env "$@" >said 2>&1 || status=$?
-	if [ $status -ne "$wanted" ] || ! grep -qE -- "$text" said; then
-		echo "wanted status $wanted and '$text' from: check $*"
-		echo "got status $status and:"
-		cat said
-		failures=$((failures + 1))
-	fi
-}
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 cat >mock.c <<'C'
 const char banner[] = "NCCL version 2.30.7+cuda13.0";
@@ -44,9 +28,9 @@ $CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o nccl/libnccl.so.2 && cp ncc
 	{ echo 'cannot compile'; exit 1; }
 
 # A plugin that brings the library: a path of its DT_NEEDED.
-expect 0 'libucc_tl_nccl.so needs libnccl.so.2' ./user
+checks 0 'libucc_tl_nccl.so needs libnccl.so.2' ./user
 rm ucc/lib/ucc/libucc_tl_nccl.so
-expect 3 'verdict: none' ./user
+checks 3 'verdict: none' ./user
 
 # profile TEXT...: own.yaml with these lines
 profile() {
@@ -55,25 +39,25 @@ profile() {
 own=(--profile ./own.yaml --profile own ./engine)
 
 profile 'versions:' "  - names: ['{env:DIRECTORY|$work/nccl}/libnccl.so.2']"
-expect 0 "copy 1, 2.30.7: $work/nccl/libnccl.so.2" "${own[@]}"
-expect 0 "copy 1, 2.30.7: $work/depot/a1/lib/libnccl.so.2" --env DIRECTORY="$work/depot/a1/lib" "${own[@]}"
-expect 1 'verdict: absent' --env DIRECTORY=/nowhere "${own[@]}"
+checks 0 "copy 1, 2.30.7: $work/nccl/libnccl.so.2" "${own[@]}"
+checks 0 "copy 1, 2.30.7: $work/depot/a1/lib/libnccl.so.2" --env DIRECTORY="$work/depot/a1/lib" "${own[@]}"
+checks 1 'verdict: absent' --env DIRECTORY=/nowhere "${own[@]}"
 
 # A star is the one entry that leads to a file; with two of them nothing is tried.
 profile 'versions:' "  - names: ['$work/depot/*/lib/libnccl.so.2']"
-expect 0 "copy 1, 2.30.7: $work/depot/a1/lib/libnccl.so.2" "${own[@]}"
+checks 0 "copy 1, 2.30.7: $work/depot/a1/lib/libnccl.so.2" "${own[@]}"
 mkdir -p depot/a2/lib && cp nccl/libnccl.so.2 depot/a2/lib/
-expect 3 'verdict: none' "${own[@]}"
+checks 3 'verdict: none' "${own[@]}"
 
 profile 'when: first-use' 'failure: no NCCL, no fun' 'unless: OWN_DISABLE' 'versions:' '  - names: [libnccl.so]'
-expect 1 'known from its profile: own, at the first use' "${own[@]}"
-expect 1 'opens libnccl.so and gets no copy: .*it then says: no NCCL, no fun' "${own[@]}"
-expect 3 'verdict: none' --env OWN_DISABLE=1 "${own[@]}"
-expect 1 'verdict: absent' --env OWN_DISABLE=0 "${own[@]}"
+checks 1 'known from its profile: own, at the first use' "${own[@]}"
+checks 1 'opens libnccl.so and gets no copy: .*it then says: no NCCL, no fun' "${own[@]}"
+checks 3 'verdict: none' --env OWN_DISABLE=1 "${own[@]}"
+checks 1 'verdict: absent' --env OWN_DISABLE=0 "${own[@]}"
 
 # The other loader is used whatever became of the first.
 profile 'versions:' '  - names: [libnccl.so]' 'also:' "  - {names: [libnccl.so, '$work/nccl/libnccl.so.2'], flags: [now, local]}"
-expect 1 "copy 1, 2.30.7: $work/nccl/libnccl.so.2" "${own[@]}"
+checks 1 "copy 1, 2.30.7: $work/nccl/libnccl.so.2" "${own[@]}"
 grep -q 'opens libnccl.so and gets no copy' said || { echo 'the first loader fails unseen:'; cat said; failures=1; }
 
 # On behalf of another object, whose RUNPATH is then searched; the consumer is still the engine.
@@ -81,16 +65,16 @@ $CC -shared -fPIC -Wl,-soname,libhelper.so plugin.c -Lnccl -l:libnccl.so.2 -o li
 	$CC -Wl,--no-as-needed engine.c -L. -l:libhelper.so -Wl,-rpath,"$work" -o helped || { echo 'cannot compile'; exit 1; }
 profile 'caller: libhelper.so' 'does: [mints-id]' 'versions:' '  - names: [libnccl.so]'
 ln -s libnccl.so.2 nccl/libnccl.so
-expect 0 'libhelper.so opens libnccl.so for .*/helped  \(known from its profile: own; mints ids\)' --profile ./own.yaml --profile own ./helped
+checks 0 'libhelper.so opens libnccl.so for .*/helped  \(known from its profile: own; mints ids\)' --profile ./own.yaml --profile own ./helped
 rm nccl/libnccl.so
 profile 'does: [everything]' 'versions:' '  - names: [libnccl.so]'
-expect 2 "does 'everything': mints-id" "${own[@]}"
+checks 2 "does 'everything': mints-id" "${own[@]}"
 
 # Named profiles with versions, and names that are none.
-expect 1 'known from its profile: cudarc 0.19.10' --profile cudarc=0.19.10 ./engine
-expect 2 'its version is wanted' --profile cudarc ./engine
-expect 2 'has nothing for this version' --profile cudarc=99.0.0 ./engine
-expect 2 'no profile of this name' --profile nobody ./engine
+checks 1 'known from its profile: cudarc 0.19.10' --profile cudarc=0.19.10 ./engine
+checks 2 'its version is wanted' --profile cudarc ./engine
+checks 2 'has nothing for this version' --profile cudarc=99.0.0 ./engine
+checks 2 'no profile of this name' --profile nobody ./engine
 profile 'when: later' 'versions:' '  - names: [libnccl.so]'
-expect 2 "when 'later': start, import or first-use" "${own[@]}"
+checks 2 "when 'later': start, import or first-use" "${own[@]}"
 exit $failures

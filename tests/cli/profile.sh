@@ -1,24 +1,8 @@
 #!/bin/bash
 # A loader that hides its names is `unsure`; fifteen lines of YAML settle it, without a new build.
 set -u
-: "${CC:=gcc}" "${srcdir:=$(cd "$(dirname "$0")/../.." && pwd)}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
-
-# expect STATUS TEXT ARGUMENT...
-expect() {
-	local wanted=$1 text=$2 status=0
-	shift 2
-	"$NCCLWHICH" check --clean-env "$@" >said 2>&1 || status=$?
-	if [ $status -ne "$wanted" ] || ! grep -qF -- "$text" said; then
-		echo "wanted status $wanted and '$text' from: check $*"
-		echo "got status $status and:"
-		cat said
-		failures=$((failures + 1))
-	fi
-}
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 cat >mock.c <<'C'
 const char banner[] = "NCCL version 2.30.7+cuda13.0";
@@ -46,9 +30,9 @@ mkdir lib
 $CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o lib/libnccl.so.2 &&
 	$CC engine.c -o engine -ldl || { echo 'cannot compile'; exit 1; }
 
-expect 3 'under a name that it does not show' --library-path lib ./engine
-expect 3 'verdict: unsure' --library-path lib ./engine
-expect 0 'verdict: one' --library-path lib --dlopen libnccl.so.2,lazy ./engine
+checks 3 'under a name that it does not show' --library-path lib ./engine
+checks 3 'verdict: unsure' --library-path lib ./engine
+checks 0 'verdict: one' --library-path lib --dlopen libnccl.so.2,lazy ./engine
 
 cat >acme.yaml <<'YAML'
 name: acme
@@ -66,17 +50,17 @@ versions:
       - libnccl.so.2
 YAML
 [ "$(wc -l <acme.yaml)" -le 15 ] || { echo 'more than 15 lines'; failures=$((failures + 1)); }
-expect 0 'known from its profile: acme' --library-path lib --profile acme.yaml ./engine
-expect 0 'verdict: one' --library-path lib --profile acme.yaml ./engine
-expect 1 'verdict: absent' --library-path lib --env ACME_NCCL=/nowhere/libnccl.so.2 --profile acme.yaml ./engine
-expect 0 "opens $work/lib/libnccl.so.2" --env ACME_DIR="$work/lib" --profile acme.yaml ./engine
+checks 0 'known from its profile: acme' --library-path lib --profile acme.yaml ./engine
+checks 0 'verdict: one' --library-path lib --profile acme.yaml ./engine
+checks 1 'verdict: absent' --library-path lib --env ACME_NCCL=/nowhere/libnccl.so.2 --profile acme.yaml ./engine
+checks 0 "opens $work/lib/libnccl.so.2" --env ACME_DIR="$work/lib" --profile acme.yaml ./engine
 mkdir -p data/profiles && cp acme.yaml data/profiles/
-expect 0 'verdict: one' --library-path lib --data-dir data ./engine
+checks 0 'verdict: one' --library-path lib --data-dir data ./engine
 
 # A profile that does not fit is an error that names the file, never silence.
 echo 'flag: [lazy]' >>acme.yaml
-expect 2 'acme.yaml' --library-path lib --profile acme.yaml ./engine
-expect 2 'nowhere.yaml' --library-path lib --profile nowhere.yaml ./engine
+checks 2 'acme.yaml' --library-path lib --profile acme.yaml ./engine
+checks 2 'nowhere.yaml' --library-path lib --profile nowhere.yaml ./engine
 
 # The note that include/ncclwhich-dlopen-note.h writes does the same from inside.
 cat >noted.c <<'C'
@@ -85,6 +69,6 @@ NCCLWHICH_DLOPEN_NOTE("nccl", "collectives", "required", "libnccl.so.2", "libncc
 C
 # shellcheck disable=SC2086
 $CC -I"$srcdir/include" engine.c noted.c -o noted -ldl || { echo 'cannot compile the note'; exit 1; }
-expect 0 'declared in it, by a note' --library-path lib ./noted
-expect 0 'verdict: one' --library-path lib ./noted
+checks 0 'declared in it, by a note' --library-path lib ./noted
+checks 0 'verdict: one' --library-path lib ./noted
 exit $((failures > 0))

@@ -1,24 +1,8 @@
 #!/bin/bash
 # A wheel among the shims is laid over the root as if it were installed, and nothing is written.
 set -u
-: "${CC:=gcc}" "${PYTHON:=python3}"
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 99
-failures=0
-
-fail() { echo "$*"; failures=$((failures + 1)); }
-
-# expect STATUS TEXT ARGUMENT...
-expect() {
-	local wanted=$1 text=$2 status=0
-	shift 2
-	"$NCCLWHICH" "$@" >said 2>&1 || status=$?
-	if [ $status -ne "$wanted" ] || ! grep -qE -- "$text" said; then
-		fail "wanted status $wanted and '$text' from: $*; got status $status and:"
-		cat said
-	fi
-}
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/../lib/cli.sh"
 
 cat >mock.c <<'C'
 const char banner[] = "NCCL version 2.30.7+cuda13.0";

@@ -1,0 +1,29 @@
+# Sourced by tests of the command line: an empty folder to work in, and what is counted there.
+# Ends with `exit $failures`; $said has what the program said last.
+: "${CC:=gcc}" "${PYTHON:=python3}" "${srcdir:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 99
+failures=0
+
+fail() {
+	printf '%s\n' "$*"
+	failures=$((failures + 1))
+}
+
+# expect STATUS TEXT ARGUMENT...: `ncclwhich ARGUMENT...` ends so and says TEXT, a regular expression.
+expect() {
+	local wanted=$1 text=$2 status=0
+	shift 2
+	"$NCCLWHICH" "$@" >said 2>&1 || status=$?
+	if [ $status -ne "$wanted" ] || ! grep -qE -- "$text" said; then
+		fail "wanted status $wanted and '$text' from: $*"
+		echo "got status $status and:"
+		cat said
+	fi
+}
+
+# checks STATUS TEXT ARGUMENT...: the same of `check` in an empty environment.
+checks() {
+	expect "$1" "$2" check --clean-env "${@:3}"
+}
