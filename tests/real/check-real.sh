@@ -10,10 +10,10 @@
 # Exit status: 0 none failed, 1 some failed, 2 usage, 77 the wheels can neither be found in the cache nor downloaded.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../lib/root.sh
+# shellcheck source=tests/real/setting.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setting.sh"
+# shellcheck source=tests/lib/root.sh
 source "$here/../lib/root.sh"
-cache=${NCCLWHICH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ncclwhich}
 newer=2.30.7 newer_code=23007
 older=2.27.7 older_code=22707
 torch=2.15.0
@@ -21,18 +21,7 @@ cudarc=0.19.10
 rust_floor=1.88
 cannot_download='failed to (download|get|fetch|query|update)|could(n.t| not) (resolve|connect)|network|offline'
 
-if [[ -z ${NCCLWHICH-} || ! -x $NCCLWHICH ]]; then
-    echo "check-real.sh: set NCCLWHICH to the program (build it first)" >&2
-    exit 2
-fi
-NCCLWHICH=$(realpath "$NCCLWHICH")
 PATH=$PATH:/usr/sbin:/sbin
-export LC_ALL=C
-unset LD_LIBRARY_PATH LD_PRELOAD LD_AUDIT LD_BIND_NOW LD_DEBUG
-mkdir -p "$cache"
-cache=$(realpath "$cache")
-work=$(mktemp -d "$cache/work.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 
 passed=0 failed=0 skipped=0
 ok() {
