@@ -312,7 +312,7 @@ enum library_does {
 struct library_function {
 	const char *name;
 	uint8_t does, to, from; /* enum library_does; arguments, from 0 */
-	uint8_t size;  /* the argument that says how much is copied, 0 = all */
+	uint8_t size;  /* the argument that says how much is copied, or how much room there is; 0 = none does */
 	uint8_t more;  /* DOES_FORMAT: the first of the arguments that go into the text */
 	bool pointer;  /* a pointer to the text goes to `to` */
 	bool returns;  /* returns `to` */

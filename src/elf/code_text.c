@@ -70,7 +70,8 @@ bool code_text_join(struct code *c, const struct code_text *a, const struct code
 	return text.before && text.after;
 }
 
-/* Each of A followed by each of B. */
+/* Each of A followed by each of B.  Of two that vary, which goes with which is not
+ * seen: all pairs would be names that no path makes. */
 static void join_all(struct writing *w, const struct code_texts *a, const struct code_texts *b, struct code_texts *out)
 {
 	struct code_text text;
@@ -78,6 +79,10 @@ static void join_all(struct writing *w, const struct code_texts *a, const struct
 
 	out->computed |= a->computed || b->computed;
 	out->row |= a->row || b->row;
+	if (a->v.n > 1 && b->v.n > 1) {
+		out->computed = true;
+		return;
+	}
 	for (i = 0; i < a->v.n; i++)
 		for (k = 0; k < b->v.n; k++)
 			if (code_text_join(w->c, &a->v.at[i], &b->v.at[k], &text))
@@ -183,60 +188,64 @@ static void format(struct writing *w, uint32_t i, const struct library_function 
 	vec_free(&form.v);
 }
 
-/* As much of the text as the call copies. */
-static void copy(struct writing *w, uint32_t i, const struct library_function *l, struct code_texts *out)
+/* Texts that a call may cut: with a constant that is too small, or by a number that
+ * is not known where that is the length and not the room (DOES_COPY). */
+static void add_cut(struct writing *w, uint32_t i, const struct library_function *l, const struct code_texts *text,
+		    struct code_texts *out)
 {
-	struct operand from = code_argument(w->c, l->from), size = code_argument(w->c, l->size);
-	struct code_texts text = {0};
+	struct operand size = code_argument(w->c, l->size);
 	uint64_t most = 0;
-	bool limited = l->size && l->does == DOES_COPY, known = limited && number_of(w, i, &size, &most);
+	bool known = l->size && number_of(w, i, &size, &most);
 	size_t k;
 
-	texts_of(w, i, &from, &text);
-	out->computed |= text.computed || text.null;
-	out->row |= text.row;
-	for (k = 0; k < text.v.n; k++) {
-		const struct code_text *t = &text.v.at[k];
+	out->computed |= text->computed || text->null;
+	out->row |= text->row;
+	for (k = 0; k < text->v.n; k++) {
+		const struct code_text *t = &text->v.at[k];
 
-		if (limited && (!known || (!t->hole && !t->env && strlen(t->before) >= most)))
+		if (l->size && (known ? !t->hole && !t->env && strlen(t->before) >= most : l->does == DOES_COPY))
 			out->computed = true;
 		else
 			add(out, *t);
 	}
-	vec_free(&text.v);
 }
 
 /* The text that the call leaves. */
 static void written_by(struct writing *w, uint32_t i, struct code_texts *out)
 {
 	const struct library_function *l = code_library(code_callee_at(w->c, w->f, i));
-	struct code_texts before = {0}, more = {0};
-	struct operand to;
+	struct code_texts before = {0}, text = {0}, more = {0};
+	struct operand to, from;
 
 	if (!l || w->depth >= NESTED_MOST) {
 		out->computed = true;
 		return;
 	}
+	to = code_argument(w->c, l->to);
+	from = code_argument(w->c, l->from);
 	w->depth++;
 	switch (l->does) {
 	case DOES_FORMAT:
-		format(w, i, l, out);
+		format(w, i, l, &text);
+		add_cut(w, i, l, &text, out);
 		break;
 	case DOES_COPY:
-		copy(w, i, l, out);
+		texts_of(w, i, &from, &text);
+		add_cut(w, i, l, &text, out);
 		break;
 	case DOES_APPEND:
-		to = code_argument(w->c, l->to);
 		texts_of(w, i, &to, &before);
-		copy(w, i, l, &more);
+		texts_of(w, i, &from, &text);
+		add_cut(w, i, l, &text, &more);
 		join_all(w, &before, &more, out);
-		vec_free(&before.v);
-		vec_free(&more.v);
 		break;
 	default:
 		out->computed = true;
 	}
 	w->depth--;
+	vec_free(&before.v);
+	vec_free(&text.v);
+	vec_free(&more.v);
 }
 
 /* ---- what a pointer leads to */
@@ -444,6 +453,8 @@ static void texts_of(struct writing *w, uint32_t i, const struct operand *x, str
 			call = code_insn_at(w->f, y->n);
 			if (call >= 0)
 				written_by(w, (uint32_t)call, out);
+			else
+				out->computed = true;
 			break;
 		default:
 			out->computed = true;

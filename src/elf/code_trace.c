@@ -29,6 +29,14 @@ bool code_clobbered_by_call(const struct code *c, uint8_t reg)
 
 /* ---- reaching definitions */
 
+enum { TEXT_MOST = 4096 };
+
+static void note_behind(const struct trace *t, const struct place *p, int64_t offset, uint8_t size, bool indexed)
+{
+	if (t->behind && p->size == 1 && offset > p->offset && offset < p->offset + TEXT_MOST)
+		vec_push(&t->behind->at, ((struct behind){offset, size, indexed}));
+}
+
 /* What a store does to the place: 0 nothing, 1 defines it, 2 spoils it, 3 who knows. */
 static int store_meets(const struct trace *t, uint32_t i, const struct operand *to, const struct place *p)
 {
@@ -40,8 +48,9 @@ static int store_meets(const struct trace *t, uint32_t i, const struct operand *
 		return 0;
 	if (!code_frame_offset(t, i, to, &offset) && !code_alias_offset(t, i, to, &offset))
 		return code_is_addressed(t, p->offset, false) ? 3 : 0;
+	note_behind(t, p, offset, to->size, to->index != REG_NONE);
 	if (to->index != REG_NONE) /* an array that is filled by index */
-		return p->offset >= offset && p->offset < offset + 4096 ? 3 : 0;
+		return p->offset >= offset && p->offset < offset + TEXT_MOST ? 3 : 0;
 	if (offset >= p->offset + p->size || offset + to->size <= p->offset)
 		return 0;
 	return offset <= p->offset && offset + to->size >= p->offset + p->size ? 1 : 2;
@@ -294,8 +303,8 @@ static void trace_effect(struct trace *t, uint32_t i, uint32_t effect, struct va
 static bool may_hit(const struct trace *t, const struct values *address, const struct value *v, unsigned size,
 		    const struct place *p)
 {
-	enum { TEXT_MOST = 4096 };
-
+	if (v->kind == V_STACK && p->stack)
+		note_behind(t, p, (int64_t)v->n, (uint8_t)size, address->stride != 0);
 	if (p->text && v->kind == V_NUMBER && p->object.kind == V_NUMBER)
 		return v->n + size > p->object.n && v->n < p->object.n + TEXT_MOST;
 	if (p->text)
@@ -380,9 +389,35 @@ static void evaluate(struct trace *t, const struct definition *d, const struct p
 	values_free(&one);
 }
 
+/* Does one of the stores go into the text that the call has written at OFFSET?  Where
+ * nothing says how long that may be, single bytes and indexed ones count: whole
+ * words are other variables. */
+static bool is_patched(struct trace *t, uint64_t call, int64_t offset, const struct behinds *behind)
+{
+	long i = code_insn_at(t->f, call);
+	const struct library_function *l = i < 0 ? NULL : code_library(code_callee_at(t->c, t->f, (uint32_t)i));
+	struct values room = {0};
+	bool known = false, result = false;
+	size_t k;
+
+	if (l && l->size && behind->at.n) {
+		struct operand x = code_argument(t->c, l->size);
+
+		code_trace_operand(t, (uint32_t)i, &x, &room);
+		known = values_single(&room) && room.v.at[0].kind == V_NUMBER;
+	}
+	for (k = 0; k < behind->at.n; k++)
+		result |= known ? (uint64_t)(behind->at.at[k].offset - offset) < room.v.at[0].n
+				: behind->at.at[k].indexed || behind->at.at[k].size == 1;
+	values_free(&room);
+	return result;
+}
+
 static void trace_place_in(struct trace *t, uint32_t b, uint32_t i, const struct place *p, struct values *out)
 {
 	struct reaching r = {0};
+	struct behinds behind = {0}, *outer = t->behind;
+	bool patched = false;
 	size_t k;
 
 	if (t->c->steps < 0 || p->size > 8 || (!p->stack && p->reg >= REGS)) {
@@ -391,23 +426,31 @@ static void trace_place_in(struct trace *t, uint32_t b, uint32_t i, const struct
 	}
 	if (p->stack || p->text)
 		code_find_writers(t);
+	t->behind = &behind;
 	reach(t, b, i, p, &r);
 	for (k = 0; k < r.definition.n; k++) {
 		struct values one = {0};
 
 		evaluate(t, &r.definition.at[k], p, &one);
 		/* A store into a text: what a call has written is not all of it. */
-		if (r.definition.at[k].maybe && one.unknown)
-			r.call.n = 0;
+		patched |= r.definition.at[k].maybe && one.unknown;
 		values_merge(out, &one);
 		values_free(&one);
 	}
+	t->behind = NULL;
+	/* Several ways are asked one by one: which store is on which is not known here. */
 	for (k = 0; k < r.call.n; k++)
-		values_add(out, r.call.at[k].kind, r.call.at[k].n, 0);
+		if (r.call.at[k].kind == V_WRITTEN &&
+		    (patched || (!out->v.n && r.call.n == 1 && is_patched(t, r.call.at[k].n, p->offset, &behind))))
+			values_add_unknown(out, 1);
+		else
+			values_add(out, r.call.at[k].kind, r.call.at[k].n, 0);
+	t->behind = outer;
 	for (k = 0; k < r.entry.n; k++)
 		values_add(out, V_ENTRY, t->f->insn.at[r.entry.at[k]].at, p->stack || p->text ? REG_NONE : p->reg);
 	if (r.unknown)
 		values_add_unknown(out, 1);
+	vec_free(&behind.at);
 	vec_free(&r.call);
 	vec_free(&r.definition);
 	vec_free(&r.entry);

@@ -18,12 +18,21 @@ struct active { /* being evaluated, up the call chain */
 	unsigned depth;
 };
 
+struct behind { /* a store behind a byte of the frame: into its text, if that is long enough */
+	int64_t offset;
+	uint8_t size;
+	bool indexed;
+};
+
 struct trace {
 	struct code *c;
 	struct function *f;
 	const struct active *active;
 	unsigned depth;
 	bool bounding; /* already looking for the bound of a table */
+	struct behinds {
+		VEC(struct behind) at;
+	} *behind;     /* those met while a text is looked for; NULL = nobody asks */
 };
 
 /* ---- evaluation (code_trace.c) */

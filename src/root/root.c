@@ -540,26 +540,36 @@ static void add_child(struct root *r, const char *dir, const char *path)
 	vec_push(&laid->child, names_add(r->names, path_base(path)));
 }
 
-/* The canonical path of a directory, which is laid where there is none. */
+/* The canonical path of a directory, which is laid where there is none; NULL where
+ * a file stands. */
 static const char *lay_directory(struct root *r, const char *path)
 {
 	struct root_file *file;
 	const char *parent, *real;
 
-	if (!path[1] || (!root_lookup(r, path, &file) && S_ISDIR(file->mode)))
-		return path[1] ? file->real : path;
+	if (!path[1])
+		return path;
+	if (!root_lookup(r, path, &file))
+		return S_ISDIR(file->mode) ? file->real : NULL;
 	parent = lay_directory(r, parent_of(r, path));
+	if (!parent)
+		return NULL;
 	real = join(r, parent, path_base(path));
 	add_child(r, parent, real);
 	lay(r, real);
 	return real;
 }
 
-static void lay_file(struct root *r, struct wheel *w, const char *path, size_t member)
+static int lay_file(struct root *r, struct wheel *w, const char *path, size_t member)
 {
-	const char *dir = lay_directory(r, parent_of(r, path)), *real = join(r, dir, path_base(path));
-	struct laid *laid = name_map_get(&r->laid_at, real);
+	const char *dir = lay_directory(r, parent_of(r, path)), *real;
+	struct root_file *file;
+	struct laid *laid;
 
+	if (!dir || (!root_lookup(r, path, &file) && S_ISDIR(file->mode)))
+		return -1;
+	real = join(r, dir, path_base(path));
+	laid = name_map_get(&r->laid_at, real);
 	if (!laid) {
 		add_child(r, dir, real);
 		laid = lay(r, real);
@@ -567,6 +577,7 @@ static void lay_file(struct root *r, struct wheel *w, const char *path, size_t m
 	laid->zip = w->zip;
 	laid->member = member;
 	vec_push(&w->file, real);
+	return 0;
 }
 
 /* Names that a wheel may have: none that leads out of where it is installed. */
@@ -621,8 +632,10 @@ int root_install(struct root *r, const char *wheel, const char *site, struct err
 	for (k = 0; k < zip_count(w.zip); k++) {
 		const char *below = below_site(zip_member(w.zip, k)->name);
 
-		if (below && *below)
-			lay_file(r, &w, join(r, site, below), k);
+		if (below && *below && lay_file(r, &w, join(r, site, below), k) < 0) {
+			vec_push(&r->wheel, w); /* what has been laid refers to it */
+			return error_set(e, "%s: cannot be installed in %s: something is a file and a directory", wheel, site);
+		}
 	}
 	vec_push(&r->wheel, w);
 	return 0;

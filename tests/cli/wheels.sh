@@ -90,6 +90,12 @@ for name in ../out.py /abs.py a//b.py a/./b.py ''; do
 	[ -n "$name" ] || continue
 	expect 2 'bad.whl: is no wheel' check ./engine bad.whl
 done
+for names in 'a a/b' 'a/b a'; do
+	"$PYTHON" -c 'import sys, zipfile
+with zipfile.ZipFile("bad.whl", "w") as z:
+    for name in sys.argv[1].split(): z.writestr(name, "x")' "$names"
+	expect 2 'bad.whl: cannot be installed in .*: something is a file and a directory' check ./engine bad.whl
+done
 # A member that is damaged is an error of the file that is met, not a crash.
 "$PYTHON" - <<'PY'
 import zipfile
