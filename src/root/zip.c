@@ -53,6 +53,14 @@ static const char *name_of(struct archive_entry *entry)
 	return name ? name : archive_entry_pathname_utf8(entry);
 }
 
+/* A warning is about a name's characters, and the entry is there. */
+static int next_entry(struct archive *a, struct archive_entry **entry)
+{
+	int result = archive_read_next_header(a, entry);
+
+	return result == ARCHIVE_WARN ? ARCHIVE_OK : result;
+}
+
 static void drop(struct zip *z, size_t k)
 {
 	z->kept_bytes -= z->member.at[z->kept.at[k].member].size;
@@ -86,7 +94,7 @@ struct zip *zip_open(int fd, const char *name, struct error *e)
 
 	memset(z, 0, sizeof(*z));
 	z->fd = fd;
-	for (n = 0; a && (result = archive_read_next_header(a, &entry)) == ARCHIVE_OK && n < MEMBERS_MOST; n++) {
+	for (n = 0; a && (result = next_entry(a, &entry)) == ARCHIVE_OK && n < MEMBERS_MOST; n++) {
 		const char *text = name_of(entry);
 
 		if (archive_entry_filetype(entry) == AE_IFDIR || !text)
@@ -129,7 +137,7 @@ static bool go_to(struct zip *z, size_t entry_number)
 		z->next = 0;
 	}
 	for (; z->reader && z->next <= entry_number; z->next++)
-		if (archive_read_next_header(z->reader, &entry) != ARCHIVE_OK)
+		if (next_entry(z->reader, &entry) != ARCHIVE_OK)
 			return false;
 	return z->reader != NULL;
 }
