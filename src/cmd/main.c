@@ -1,9 +1,11 @@
 /* ncclwhich: which libnccl does each path of an engine reach? */
+#include "base/progress.h"
 #include "cmd/commands.h"
 #include "report/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1"
@@ -135,7 +137,10 @@ int main(int argc, char **argv)
 		command_help(c);
 		status = 0;
 	} else {
+		if (isatty(STDERR_FILENO) && !options.quiet && strcmp(getenv("TERM") ? getenv("TERM") : "dumb", "dumb"))
+			progress_enable();
 		status = c->run(&options, &e);
+		progress_end();
 	}
 	if (status < 0) {
 		struct text t;

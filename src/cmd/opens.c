@@ -1,4 +1,5 @@
 /* opens: dlopen evidence of each object. */
+#include "base/progress.h"
 #include "cmd/commands.h"
 #include "linkage/package.h"
 #include "linkage/wheels.h"
@@ -77,6 +78,7 @@ static int add_package(struct opens_report *report, const struct plan *plan, str
 		/* A file that is met and not named may be anything. */
 		struct error met = {0};
 
+		progress_show(path_base(path), i, files.at.n);
 		if (add_object(report, plan, store, surfaces, files.at.at[i], &met) < 0)
 			error_clear(&met);
 		else if (!shows_something(&report->at.at[report->at.n - 1]))
@@ -84,6 +86,7 @@ static int add_package(struct opens_report *report, const struct plan *plan, str
 	}
 	if (!files.at.n)
 		result = error_set(e, "%s: neither Python files nor extension modules are in it", path);
+	progress_end();
 	vec_free(&files.at);
 	return result;
 }

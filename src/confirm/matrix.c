@@ -1,4 +1,5 @@
 /* Every ordered pair of copies, measured beside the prediction from versions. */
+#include "base/progress.h"
 #include "confirm/confirm.h"
 #include "confirm/replay.h"
 
@@ -191,6 +192,7 @@ static int run_cells(struct matrix *m, struct error *e)
 			running[n] = cell;
 			children[n++] = &cell->child;
 		}
+		progress_show("cells of the matrix", next - n, m->n_cells);
 		children_poll(children, n);
 		for (i = 0; i < n;) {
 			if (!child_step(children[i])) {
@@ -205,6 +207,7 @@ static int run_cells(struct matrix *m, struct error *e)
 				break;
 		}
 	}
+	progress_end();
 	for (i = 0; i < n; i++) {
 		child_free(&running[i]->child);
 		free(running[i]->orders);
