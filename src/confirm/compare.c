@@ -312,7 +312,7 @@ static void compare_requests(struct comparison *x)
 
 static bool same_class(const struct binding *b, const struct record *r)
 {
-	return b->class == (!strcmp(r->field[3], "plt") ? RELOC_PLT : RELOC_DATA);
+	return !strcmp(r->field[3], "plt") ? b->class == RELOC_PLT : b->class == RELOC_GOT || b->class == RELOC_DATA;
 }
 
 static void compare_binding(struct comparison *x, const struct object *o, const char *symbol, const struct binding *b,
@@ -357,7 +357,7 @@ static void compare_bindings(struct comparison *x)
 			for (i = 0; i < o->bindings.n; i++) {
 				const struct binding *b = &o->bindings.at[i];
 
-				if ((b->class == RELOC_PLT || b->class == RELOC_DATA) &&
+				if ((b->class == RELOC_PLT || b->class == RELOC_GOT || b->class == RELOC_DATA) &&
 				    target_symbol_index(target, t->name[b->symbol]) >= 0)
 					compare_binding(x, o, t->name[b->symbol], b,
 							find_binding(x, o, t->name[b->symbol], b, taken));

@@ -170,10 +170,12 @@ static enum reloc_class class_of(uint16_t machine, uint32_t type)
 {
 	if (machine == EM_AARCH64)
 		return type == R_AARCH64_JUMP_SLOT ? RELOC_PLT : type == R_AARCH64_COPY ? RELOC_COPY
-		     : type >= R_AARCH64_TLS_DTPMOD && type <= R_AARCH64_TLSDESC ? RELOC_TLS : RELOC_DATA;
+		     : type >= R_AARCH64_TLS_DTPMOD && type <= R_AARCH64_TLSDESC ? RELOC_TLS
+		     : type == R_AARCH64_GLOB_DAT ? RELOC_GOT : RELOC_DATA;
 	return type == R_X86_64_JUMP_SLOT ? RELOC_PLT : type == R_X86_64_COPY ? RELOC_COPY
 	     : type == R_X86_64_DTPMOD64 || type == R_X86_64_DTPOFF64 || type == R_X86_64_TPOFF64 ||
-	       type == R_X86_64_TLSDESC ? RELOC_TLS : RELOC_DATA;
+	       type == R_X86_64_TLSDESC ? RELOC_TLS
+	     : type == R_X86_64_GLOB_DAT ? RELOC_GOT : RELOC_DATA;
 }
 
 static int by_symbol(const void *a, const void *b)

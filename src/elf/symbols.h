@@ -24,7 +24,8 @@ void elf_symbols_free(struct elf_symbols *s);
 /* A relocation that names a symbol. */
 enum reloc_class {
 	RELOC_PLT,  /* JUMP_SLOT: may wait for the first call */
-	RELOC_DATA, /* GLOB_DAT and the like: bound while loading */
+	RELOC_GOT,  /* GLOB_DAT: bound while loading */
+	RELOC_DATA, /* other words: the same but for a rule about protected objects */
 	RELOC_TLS,  /* looked up as a call is, but while loading */
 	RELOC_COPY
 };

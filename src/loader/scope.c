@@ -53,6 +53,7 @@ struct reference {
 	bool version_hidden;
 	bool skip_undefined;        /* ELF_RTYPE_CLASS_PLT: a canonical PLT entry is no definition */
 	bool skip_exe;              /* a COPY relocation */
+	bool skip_copied;           /* the program's copy of the symbol is none either */
 	bool newest;                /* dlsym without a version */
 };
 
@@ -196,6 +197,18 @@ static bool breaks_assertion(const struct lookup_walk *w, const struct object *o
 	       object_has_name(o, w->ref->file);
 }
 
+/* Has the program a COPY relocation for a symbol of this name? */
+static bool has_copied(const struct symbol_table *t, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < t->relocations.n; i++)
+		if (t->relocations.at[i].class == RELOC_COPY && t->relocations.at[i].symbol < t->symbols.n &&
+		    t->name[t->relocations.at[i].symbol] == name)
+			return true;
+	return false;
+}
+
 static struct definition lookup_list(struct lookup_walk *w, struct object *const *list, size_t n, const char *what)
 {
 	size_t k;
@@ -209,6 +222,8 @@ static struct definition lookup_list(struct lookup_walk *w, struct object *const
 		if (!t || !t->hashed || (w->ref->skip_exe && o->kind == OBJECT_EXECUTABLE))
 			continue;
 		i = lookup_in(t, w->ref);
+		if (i && w->ref->skip_copied && o->kind == OBJECT_EXECUTABLE && has_copied(t, w->ref->name))
+			continue;
 		good = i && is_exported(t, i);
 		if (i && breaks_assertion(w, o, t)) {
 			fail_fatally(w->p, o->path, "has no symbol versions, but is named for one: the loader's assertion fails");
@@ -287,16 +302,21 @@ static bool binds_locally(const Elf64_Sym *y)
 }
 
 /* A protected symbol is its object's own, whoever comes before; but its address
- * is the program's canonical PLT entry if that stands for it. */
-static bool keeps_protected(struct lookup_walk *w, struct object *o, enum reloc_class class)
+ * is the program's canonical PLT entry if that stands for it.  Up to 2.35 a
+ * protected object that is referred to by a GLOB_DAT is also the program's copy of
+ * it (ELF_RTYPE_CLASS_EXTERN_PROTECTED_DATA). */
+static bool keeps_protected(struct lookup_walk *w, struct object *o, enum reloc_class class, unsigned type)
 {
 	struct reference strict = *w->ref;
 	struct lookup_walk again = {.p = w->p, .ref = &strict, .of = w->of, .symbol = w->symbol};
+	struct definition d;
 
 	if (class == RELOC_PLT || class == RELOC_TLS)
 		return true;
-	strict.skip_undefined = true;
-	return lookup_scopes(&again, o).object != o;
+	strict.skip_copied = class == RELOC_GOT && type == STT_OBJECT && w->p->facts->version < 236;
+	strict.skip_undefined = !strict.skip_copied;
+	d = lookup_scopes(&again, o);
+	return d.object && d.object != o;
 }
 
 struct definition scope_bind(struct process *p, struct object *o, uint32_t symbol, enum reloc_class class)
@@ -315,7 +335,7 @@ struct definition scope_bind(struct process *p, struct object *o, uint32_t symbo
 	ref = reference_to(t, symbol, class);
 	d = lookup_scopes(&w, o);
 	if (d.object && d.object != o && ELF64_ST_VISIBILITY(y->st_other) == STV_PROTECTED &&
-	    y->st_shndx != SHN_UNDEF && keeps_protected(&w, o, class))
+	    y->st_shndx != SHN_UNDEF && keeps_protected(&w, o, class, ELF64_ST_TYPE(y->st_info)))
 		return (struct definition){.object = o, .symbol = symbol};
 	return d;
 }
@@ -380,6 +400,14 @@ static void keep_binding(struct process *p, struct object *o, const struct elf_r
 		vec_push(&o->bindings, ((struct binding){r->symbol, r->class, at_call, d.object, d.symbol}));
 }
 
+/* RELOC_DATA comes after RELOC_GOT of the same symbol, and is nearly always bound alike. */
+static bool is_repeated(const struct object *o, const struct elf_relocation *r, struct definition d)
+{
+	const struct binding *last = o->bindings.n ? &o->bindings.at[o->bindings.n - 1] : NULL;
+
+	return r->class == RELOC_DATA && last && last->symbol == r->symbol && last->class == RELOC_GOT && last->to == d.object;
+}
+
 /* Relocation, as far as it can fail: every reference that is bound now must
  * have a definition, unless it is weak. */
 static bool relocate(struct process *p, struct object *o)
@@ -401,7 +429,8 @@ static bool relocate(struct process *p, struct object *o)
 			continue;
 		}
 		d = scope_bind(p, o, r->symbol, r->class);
-		keep_binding(p, o, r, false, d);
+		if (!is_repeated(o, r, d))
+			keep_binding(p, o, r, false, d);
 		if (p->failure->text)
 			return false;
 		if (d.object)

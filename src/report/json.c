@@ -145,7 +145,7 @@ json_t *json_events(const struct sequence *s)
 
 json_t *json_all_bindings(struct process *p)
 {
-	static const char *const classes[] = {"plt", "data", "tls", "copy"};
+	static const char *const classes[] = {"plt", "data", "data", "tls", "copy"}; /* enum reloc_class */
 	json_t *list = json_array();
 	const struct object *o;
 	size_t i;

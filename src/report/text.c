@@ -1,6 +1,7 @@
 #include "report/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -174,9 +175,24 @@ static int write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
+/* A device, a pipe, /dev/stdout: written to, and not replaced. */
+static int write_through(const char *path, const char *data, size_t size, struct error *e)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY), result;
+
+	if (fd < 0)
+		return error_set(e, "%s: %s", path, strerror(errno));
+	result = write_all(fd, data, size);
+	if (result < 0)
+		error_set(e, "%s: %s", path, strerror(errno));
+	close(fd);
+	return result < 0 ? -1 : 0;
+}
+
 int output_write(const char *path, const char *data, size_t size, struct error *e)
 {
-	char *temporary;
+	char *temporary, *real;
+	struct stat st;
 	mode_t mask;
 	int fd, result = -1;
 
@@ -185,7 +201,10 @@ int output_write(const char *path, const char *data, size_t size, struct error *
 			return error_set(e, "standard output: %s", strerror(errno));
 		return 0;
 	}
-	temporary = xprintf("%s.XXXXXX", path);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return write_through(path, data, size, e);
+	real = realpath(path, NULL); /* a link stays one */
+	temporary = xprintf("%s.XXXXXX", real ? real : path);
 	fd = mkstemp(temporary);
 	if (fd < 0) {
 		error_set(e, "%s: cannot write beside it: %s", path, strerror(errno));
@@ -194,13 +213,14 @@ int output_write(const char *path, const char *data, size_t size, struct error *
 	mask = umask(0);
 	umask(mask);
 	if (write_all(fd, data, size) < 0 || fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0 || close(fd) < 0 ||
-	    rename(temporary, path) < 0) {
+	    rename(temporary, real ? real : path) < 0) {
 		error_set(e, "%s: %s", path, strerror(errno));
 		unlink(temporary);
 		goto out;
 	}
 	result = 0;
 out:
+	free(real);
 	free(temporary);
 	return result;
 }

@@ -31,7 +31,8 @@ void text_stage(struct text *t, enum stage stage, const struct object *list_of);
 /* The link map, one object a line. */
 void text_tree(struct text *t, const struct sequence *s);
 
-/* Writes DATA to PATH through a temporary file and a rename, or to standard
+/* Writes DATA to PATH through a temporary file and a rename (to what is no regular file,
+ * a device or a pipe, directly), or to standard
  * output when PATH is NULL.  Returns -1 after an error. */
 int output_write(const char *path, const char *data, size_t size, struct error *e);
 
