@@ -129,7 +129,7 @@ static void symbols_and_relocations_are_read(void **state)
 	assert_int_equal(elf_relocations_read(&x.r, x.o, &relocations), 0);
 	assert_int_equal(relocations.n, 1); /* one symbol, one class */
 	assert_int_equal(relocations.at[0].symbol, 2);
-	assert_int_equal(relocations.at[0].class, RELOC_DATA);
+	assert_int_equal(relocations.at[0].class, RELOC_GOT);
 	elf_relocations_free(&relocations);
 	elf_symbols_free(&symbols);
 	done(&x);
