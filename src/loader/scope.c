@@ -494,6 +494,76 @@ static void sort_object(struct object *o, const struct object *opened, const str
 	out[(*n)++] = o;
 }
 
+/* Is Y in X's l_initfini: what it needs, or if it was opened itself, all that this
+ * brought? */
+static bool lists(const struct object *x, const struct object *y)
+{
+	size_t i;
+
+	for (i = 0; i < x->searchlist.n; i++)
+		if (x->searchlist.at[i] == y)
+			return true;
+	for (i = 0; !x->searchlist.n && i < x->needed.n; i++)
+		if (x->needed.at[i] == y)
+			return true;
+	return false;
+}
+
+/* _dl_sort_maps up to 2.34: from the front on, each object is moved behind the last
+ * one that needs it.  In a circle that would never end: one that has come round more
+ * often than there are places stays. */
+static void sort_maps(struct object **map, size_t n)
+{
+	size_t *seen = xmalloc((n + 1) * sizeof(*seen)), i = 0, k, times;
+
+	memset(seen, 0, (n + 1) * sizeof(*seen));
+	while (n > 1 && i < n) {
+		struct object *o = map[i];
+
+		times = ++seen[i];
+		for (k = n - 1; k > i && !lists(map[k], o); k--)
+			;
+		if (k > i) {
+			memmove(map + i, map + i + 1, (k - i) * sizeof(struct object *));
+			map[k] = o;
+			if (seen[i + 1] <= n - i) {
+				memmove(seen + i, seen + i + 1, (k - i) * sizeof(*seen));
+				seen[k] = times;
+				continue;
+			}
+		}
+		i++;
+		memset(seen + i, 0, (n - i) * sizeof(*seen));
+	}
+	free(seen);
+}
+
+/* Relocation goes through them from the back.  Up to 2.31 an open sorts what stands
+ * in the link map from the opened object on, later ones its list but for the first. */
+static size_t relocation_order_to_234(const struct process *p, const struct object_list *list, struct object **out)
+{
+	struct object *opened = list->at[0], *o, *swap;
+	bool by_map = p->facts->version < 232 && opened != p->exe;
+	size_t n = 0, i;
+
+	if (by_map) {
+		for (o = opened; o; o = o->next)
+			if (!o->relocated && !o->missing)
+				out[n++] = o;
+	} else {
+		for (i = 0; i < list->n; i++)
+			if (!list->at[i]->missing)
+				out[n++] = list->at[i];
+	}
+	sort_maps(by_map || !n ? out : out + 1, by_map || !n ? n : n - 1);
+	for (i = 0; i < n / 2; i++) {
+		swap = out[i];
+		out[i] = out[n - 1 - i];
+		out[n - 1 - i] = swap;
+	}
+	return n;
+}
+
 /* The order of relocation: dependencies first, the opened object last.  It only
  * matters to STB_GNU_UNIQUE, whose first binding decides. */
 static size_t relocation_order(struct process *p, const struct object_list *list, struct object **out)
@@ -522,8 +592,8 @@ bool relocate_list(struct process *p, const struct object_list *list)
 
 	if (!p->setup->symbols)
 		return true;
-	order = arena_alloc(&p->arena, (list->n + 1) * sizeof(struct object *));
-	n = relocation_order(p, list, order);
+	order = arena_alloc(&p->arena, (list->n + p->objects.n + 1) * sizeof(struct object *));
+	n = p->facts->version < 235 ? relocation_order_to_234(p, list, order) : relocation_order(p, list, order);
 	for (i = 0; i < n; i++) {
 		struct object *o = order[i];
 
