@@ -539,6 +539,37 @@ static const char *place_name(const struct place *p, size_t n, uint64_t at)
 	return found ? found->text : NULL;
 }
 
+static uint64_t place_of(const struct elf_open *o)
+{
+	return o->via ? o->via : o->where;
+}
+
+/* Are these calls of one function of which only one is made? */
+static bool excludes(struct opens *o, const struct elf_open *a, const struct elf_open *b)
+{
+	struct function *f = code_function(&o->c, place_of(a));
+	long i, k;
+
+	if (!f || f != code_function(&o->c, place_of(b)))
+		return false;
+	i = code_insn_at(f, place_of(a));
+	k = code_insn_at(f, place_of(b));
+	return i >= 0 && k >= 0 && i != k && !code_reaches(f, (uint32_t)i, (uint32_t)k) && !code_reaches(f, (uint32_t)k, (uint32_t)i);
+}
+
+/* `if (variable) dlopen(variable) else dlopen(name)`: two calls, and not alternatives. */
+static void find_exclusive(struct opens *o)
+{
+	enum { NEAR = 16384 };
+	struct elf_open *e = o->out.at;
+	size_t i, k;
+
+	for (i = 0; i < o->out.n; i++)
+		for (k = 0; k < o->out.n && e[i].name && !e[i].instead; k++)
+			if (e[k].form && place_of(&e[i]) - place_of(&e[k]) + NEAR < 2 * NEAR && excludes(o, &e[i], &e[k]))
+				e[i].instead = place_of(&e[k]);
+}
+
 static void finish(struct opens *o, struct elf_opens *out)
 {
 	struct place *p = xmalloc((o->out.n * 3 + 1) * sizeof(*p));
@@ -551,6 +582,8 @@ static void finish(struct opens *o, struct elf_opens *out)
 			o->out.at[n++] = o->out.at[i];
 	if (n)
 		qsort(o->out.at, n, sizeof(*o->out.at), by_order);
+	o->out.n = n;
+	find_exclusive(o);
 	for (i = 0; i < n; i++) {
 		p[m++] = (struct place){o->out.at[i].where, NULL};
 		if (o->out.at[i].via)

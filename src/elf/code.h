@@ -35,6 +35,7 @@ struct elf_open {
 	long flags;           /* RTLD_ bits as passed, -1 = cannot be read, or a function without flags */
 	enum elf_handle handle;
 	uint64_t opened_at;   /* HANDLE_OPENED: vaddr of the call that returned it */
+	uint64_t instead;     /* place (`via`, or else `where`) of a call with a form that is made, or else this one; 0 = none */
 	uint64_t where;       /* vaddr of the call (of the tail call, of the load) */
 	uint64_t via;         /* vaddr of the call that hands the name to a wrapper, 0 = none */
 	const char *in;       /* "function+0x1f", or "0x4a10" where no dynamic symbol covers it */

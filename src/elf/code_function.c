@@ -735,3 +735,26 @@ void code_functions_free(struct code *c)
 	}
 	c->function = NULL;
 }
+
+bool code_reaches(struct function *f, uint32_t from, uint32_t to)
+{
+	uint32_t stamp = ++f->stamp, target = f->insn.at[from].block, b = f->insn.at[to].block, k;
+	VEC(uint32_t) todo = {0};
+	bool found = f->opaque || (b == target && from < to);
+
+	vec_push(&todo, b);
+	while (todo.n && !found) {
+		b = todo.at[--todo.n];
+		for (k = 0; k < f->block.at[b].n_pred && !found; k++) {
+			uint32_t before = f->pred.at[f->block.at[b].pred + k];
+
+			found = before == target;
+			if (f->block.at[before].stamp != stamp) {
+				f->block.at[before].stamp = stamp;
+				vec_push(&todo, before);
+			}
+		}
+	}
+	vec_free(&todo);
+	return found;
+}

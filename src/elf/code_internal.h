@@ -234,6 +234,8 @@ struct function *code_function(struct code *c, uint64_t vaddr);
 void code_functions_free(struct code *c);
 /* Index of the instruction that begins at VADDR, or -1. */
 long code_insn_at(const struct function *f, uint64_t vaddr);
+/* May instruction TO come after instruction FROM? */
+bool code_reaches(struct function *f, uint32_t from, uint32_t to);
 /* The name of the imported function that a call goes to, or "". */
 const char *code_callee(struct code *c, const struct insn *i);
 /* The same for instruction I, seeing through a register that was loaded in its

@@ -234,6 +234,23 @@ static bool open_by_notes(struct discovery *d, struct object *o, const struct su
 	return any;
 }
 
+static const char *name_by_code(struct discovery *d, const struct object *o, const struct surface *f,
+				const struct elf_open *e);
+
+/* Is another call made instead, because its variable is set? */
+static bool is_passed_over(struct discovery *d, const struct object *o, const struct surface *f, const struct elf_open *e)
+{
+	size_t i;
+
+	for (i = 0; i < f->code.n && e->instead; i++) {
+		const struct elf_open *other = &f->code.at[i];
+
+		if (other->form && (other->via ? other->via : other->where) == e->instead && name_by_code(d, o, f, other))
+			return true;
+	}
+	return false;
+}
+
 /* What a call asks for here, if it is for the library; NULL: not, or a variable in
  * the name is not set.  What a variable says is not judged by its name where the
  * object uses the library's functions. */
@@ -243,7 +260,7 @@ static const char *name_by_code(struct discovery *d, const struct object *o, con
 	struct expansion x = {.d = d, .f = f, .file = o->path};
 	const char *name = e->form ? expand(&x, e->form) : e->name;
 
-	if (!name || (strcmp(e->function, "dlopen") && strcmp(e->function, "dlmopen")))
+	if (!name || (strcmp(e->function, "dlopen") && strcmp(e->function, "dlmopen")) || is_passed_over(d, o, f, e))
 		return NULL;
 	return target_matches(d->surfaces->target, name) || (e->form && surface_hides_loader(f)) ? name : NULL;
 }

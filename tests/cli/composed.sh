@@ -53,6 +53,35 @@ static void *open_library(void)
 	return dlopen(name ? name : "libnccl.so.2", RTLD_LAZY);
 }
 C
+# Two calls of which one is made, and two of which the second follows where the first fails.
+cat >either.c <<'C'
+#include "engine.h"
+static void *open_library(void)
+{
+	const char *name = getenv("ACME_FILE");
+
+	if (name)
+		return dlopen(name, RTLD_LAZY);
+	fputs("the usual one\n", stderr);
+	return dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NODELETE);
+}
+C
+cat >orelse.c <<'C'
+#include "engine.h"
+static void *open_library(void)
+{
+	const char *name = getenv("ACME_FILE");
+	void *h = NULL;
+
+	if (name)
+		h = dlopen(name, RTLD_LAZY);
+	if (!h) {
+		fputs("the usual one\n", stderr);
+		h = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NODELETE);
+	}
+	return h;
+}
+C
 cat >table.c <<'C'
 #include "engine.h"
 static void *open_library(void)
@@ -91,7 +120,9 @@ mkdir a b
 {
 	$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o a/libnccl.so.2 && cp a/libnccl.so.2 a/libnccl.so &&
 		cp a/libnccl.so.2 b/libnccl.so.2 && cp a/libnccl.so.2 b/other.so &&
-		for engine in home file table suffix; do $CC -O2 -w $engine.c -o $engine -ldl || exit 1; done
+		for engine in home file either orelse table suffix; do
+			$CC -O2 -w $engine.c -o $engine -ldl && $CC -O0 -w $engine.c -o $engine-plain -ldl || exit 1
+		done
 } || { echo 'cannot compile'; exit 1; }
 
 # same ENGINE [NAME=VALUE]: what it gets is the instance that is foretold; with `nothing` there is none.
@@ -110,16 +141,20 @@ print(" ".join(paths) or ("nothing" if run["verdict"] in ("absent", "none") else
 	fi
 }
 
-same home
-same home ACME_HOME="$work/b"
-same home ACME_HOME="$work/nowhere"
-same file
-same file ACME_FILE="$work/b/libnccl.so.2"
-same file ACME_FILE="$work/b/other.so"
-same file ACME_FILE=libnccl.so
-same file ACME_FILE="$work/nowhere/libnccl.so.2"
-same table
-same suffix
-same suffix ACME_SUFFIX=.7
-same suffix ACME_SUFFIX=.2
+for kind in '' -plain; do
+	same home$kind
+	same home$kind ACME_HOME="$work/b"
+	same home$kind ACME_HOME="$work/nowhere"
+	for engine in file either orelse; do
+		same $engine$kind
+		same $engine$kind ACME_FILE="$work/b/libnccl.so.2"
+		same $engine$kind ACME_FILE="$work/b/other.so"
+		same $engine$kind ACME_FILE=libnccl.so
+		same $engine$kind ACME_FILE="$work/nowhere/libnccl.so.2"
+	done
+	same table$kind
+	same suffix$kind
+	same suffix$kind ACME_SUFFIX=.7
+	same suffix$kind ACME_SUFFIX=.2
+done
 exit $failures
