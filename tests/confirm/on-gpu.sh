@@ -118,11 +118,13 @@ says before 'calls that crossed, in order: .*ncclCommGetAsyncError'
 says before 'init 0, count 0, all-reduce float32 0, sum right, all-reduce bfloat16 0, sum right'
 
 devices=$(sed -n 's/^devices: \([0-9]*\) device.*/\1/p' "$out/before.txt")
-if ((${devices:-1} > 1)); then
-    echo "   the same with two ranks, threads with a device each"
-    run before-two-ranks 1 confirm "${untraced[@]}" --ranks 2 --timeout 60 --library-path "$path" "$work/bin/engine"
-    says before-two-ranks '^confirmed'
-    says before-two-ranks 'init 0, count 4, all-reduce float32 4'
+# A rank thread for each device: of sums over more than eight ranks bfloat16 has no exact result.
+ranks=$((${devices:-1} < 8 ? ${devices:-1} : 8))
+if ((ranks > 1)); then
+    echo "   the same with $ranks ranks, threads with a device each"
+    run before-ranks 1 confirm "${untraced[@]}" --ranks "$ranks" --timeout 60 --library-path "$path" "$work/bin/engine"
+    says before-ranks '^confirmed'
+    says before-ranks 'init 0, count 4, all-reduce float32 4'
 fi
 
 echo "3. After the suggested link"
@@ -131,9 +133,9 @@ run after 0 confirm "${untraced[@]}" --timeout 60 --library-path "$path" "$work/
 says after '^verdict: one'
 says after '^confirmed'
 says after 'sum right, all-reduce bfloat16 0, sum right'
-if ((${devices:-1} > 1)); then
-    run after-two-ranks 0 confirm "${untraced[@]}" --ranks 2 --timeout 60 --library-path "$path" "$work/bin/engine"
-    says after-two-ranks 'sum right, all-reduce bfloat16 0, sum right'
+if ((ranks > 1)); then
+    run after-ranks 0 confirm "${untraced[@]}" --ranks "$ranks" --timeout 60 --library-path "$path" "$work/bin/engine"
+    says after-ranks 'sum right, all-reduce bfloat16 0, sum right'
 fi
 
 if [[ ${MATRIX-} != no ]]; then
