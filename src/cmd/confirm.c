@@ -1,8 +1,8 @@
 /* confirm: the prediction in the real loader, and on the devices. */
 #include "cmd/commands.h"
 #include "cmd/simulate.h"
-#include "linkage/wheels.h"
 #include "confirm/confirm.h"
+#include "linkage/wheels.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -82,7 +82,8 @@ int simulation_start(struct simulation *s, struct options *o, bool with_fixes, s
 	if (data_load(&s->data, o->plan.profiles.at, o->plan.profiles.n, o->plan.data_dir, e) < 0)
 		return -1;
 	surfaces_init(&s->surfaces, s->store, &s->data.data, s->data.data.targets[0]);
-	if (wheels_install(&o->plan, s->store, e) < 0 || find_imports(s, o, e) < 0 || plan_machine(&o->plan, s->store, &machine, e) < 0 ||
+	if (wheels_install(&o->plan, s->store, e) < 0 || find_imports(s, o, e) < 0 ||
+	    plan_machine(&o->plan, s->store, &machine, e) < 0 ||
 	    (n = plan_cpus(&o->plan, machine, s->cpu, e)) < 0)
 		return -1;
 	s->surfaces.engine = plan_engine_file(&o->plan, s->store);

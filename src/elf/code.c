@@ -539,21 +539,16 @@ static const char *place_name(const struct place *p, size_t n, uint64_t at)
 	return found ? found->text : NULL;
 }
 
-static uint64_t place_of(const struct elf_open *o)
-{
-	return o->via ? o->via : o->where;
-}
-
 /* Are these calls of one function of which only one is made? */
 static bool excludes(struct opens *o, const struct elf_open *a, const struct elf_open *b)
 {
-	struct function *f = code_function(&o->c, place_of(a));
+	struct function *f = code_function(&o->c, elf_open_place(a));
 	long i, k;
 
-	if (!f || f != code_function(&o->c, place_of(b)))
+	if (!f || f != code_function(&o->c, elf_open_place(b)))
 		return false;
-	i = code_insn_at(f, place_of(a));
-	k = code_insn_at(f, place_of(b));
+	i = code_insn_at(f, elf_open_place(a));
+	k = code_insn_at(f, elf_open_place(b));
 	return i >= 0 && k >= 0 && i != k && !code_reaches(f, (uint32_t)i, (uint32_t)k) && !code_reaches(f, (uint32_t)k, (uint32_t)i);
 }
 
@@ -566,8 +561,8 @@ static void find_exclusive(struct opens *o)
 
 	for (i = 0; i < o->out.n; i++)
 		for (k = 0; k < o->out.n && e[i].name && !e[i].instead; k++)
-			if (e[k].form && place_of(&e[i]) - place_of(&e[k]) + NEAR < 2 * NEAR && excludes(o, &e[i], &e[k]))
-				e[i].instead = place_of(&e[k]);
+			if (e[k].form && elf_open_place(&e[i]) - elf_open_place(&e[k]) + NEAR < 2 * NEAR && excludes(o, &e[i], &e[k]))
+				e[i].instead = elf_open_place(&e[k]);
 }
 
 static void finish(struct opens *o, struct elf_opens *out)

@@ -35,7 +35,7 @@ struct elf_open {
 	long flags;           /* RTLD_ bits as passed, -1 = cannot be read, or a function without flags */
 	enum elf_handle handle;
 	uint64_t opened_at;   /* HANDLE_OPENED: vaddr of the call that returned it */
-	uint64_t instead;     /* place (`via`, or else `where`) of a call with a form that is made, or else this one; 0 = none */
+	uint64_t instead;     /* elf_open_place() of a call with a form that is made, or else this one; 0 = none */
 	uint64_t where;       /* vaddr of the call (of the tail call, of the load) */
 	uint64_t via;         /* vaddr of the call that hands the name to a wrapper, 0 = none */
 	const char *in;       /* "function+0x1f", or "0x4a10" where no dynamic symbol covers it */
@@ -48,6 +48,27 @@ struct elf_opens {
 	size_t n;
 	const char *note; /* which bound was met or what could not be read, so that calls may be missing; or NULL */
 };
+
+static inline bool elf_open_is_lookup(const struct elf_open *o)
+{
+	return !strcmp(o->function, "dlsym") || !strcmp(o->function, "dlvsym");
+}
+
+static inline bool elf_open_is_file(const struct elf_open *o)
+{
+	return !strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen");
+}
+
+/* The call that names what is opened: that of the wrapper, where there is one. */
+static inline uint64_t elf_open_place(const struct elf_open *o)
+{
+	return o->via ? o->via : o->where;
+}
+
+static inline const char *elf_open_in(const struct elf_open *o)
+{
+	return o->via ? o->via_in : o->in;
+}
 
 /* Returns -1, with a note, when the file could not be read; OUT then has what was
  * found before.  Objects of other machines, and those that import none of the

@@ -53,12 +53,13 @@ struct expansion {
 static const char *variable_value(const struct expansion *x, const char *at, size_t n)
 {
 	struct names *names = &x->d->surfaces->store->names;
-	size_t length = (size_t)((const char *)memchr(at, '|', n) ? (const char *)memchr(at, '|', n) - at : (ptrdiff_t)n);
+	const char *bar = memchr(at, '|', n);
+	const size_t length = bar ? (size_t)(bar - at) : n;
 	const char *value = plan_getenv(x->d->plan, names_add_n(names, at, length));
 
 	if (value && *value)
 		return value;
-	return length < n ? names_add_n(names, at + length + 1, n - length - 1) : NULL;
+	return bar ? names_add_n(names, bar + 1, n - length - 1) : NULL;
 }
 
 /* The value of one placeholder of a name; NULL if it has none here. */
@@ -144,8 +145,8 @@ static bool open_one(struct discovery *d, struct object *o, const char *name, un
 }
 
 /* Opens NAMES until one does. */
-static void open_names(struct expansion *x, struct object *o, struct object *consumer, const struct profile *p, const char *const *name, unsigned n,
-		       unsigned flags, bool eager, const char *source)
+static void open_names(struct expansion *x, struct object *o, struct object *consumer, const struct profile *p,
+		       const char *const *name, unsigned n, unsigned flags, bool eager, const char *source)
 {
 	struct discovery *d = x->d;
 	struct root_file *there;
@@ -211,8 +212,9 @@ void discover_by_profile(struct discovery *d, struct object *o, const struct pro
 		open_names(&x, caller, o, p, row->names, row->names_count, flags, row->eager, source);
 	}
 	for (i = 0; i < p->also_count; i++)
-		open_names(&x, caller, o, p, p->also[i].names, p->also[i].names_count, flags_of_words(p->also[i].flags, p->also[i].flags_count),
-			   row->eager, arena_printf(&d->surfaces->arena, "%s, another loader", source));
+		open_names(&x, caller, o, p, p->also[i].names, p->also[i].names_count,
+			   flags_of_words(p->also[i].flags, p->also[i].flags_count), row->eager,
+			   arena_printf(&d->surfaces->arena, "%s, another loader", source));
 }
 
 /* The names of a note are alternatives. */
@@ -234,8 +236,18 @@ static bool open_by_notes(struct discovery *d, struct object *o, const struct su
 	return any;
 }
 
-static const char *name_by_code(struct discovery *d, const struct object *o, const struct surface *f,
-				const struct elf_open *e);
+/* What a call asks for here, if it is for the library; NULL: not, or a variable in
+ * the name is not set.  What a variable says is not judged by its name where the
+ * object uses the library's functions. */
+static const char *asked_for(struct discovery *d, const struct object *o, const struct surface *f, const struct elf_open *e)
+{
+	struct expansion x = {.d = d, .f = f, .file = o->path};
+	const char *name = e->form ? expand(&x, e->form) : e->name;
+
+	if (!name || !elf_open_is_file(e))
+		return NULL;
+	return target_matches(d->surfaces->target, name) || (e->form && surface_hides_loader(f)) ? name : NULL;
+}
 
 /* Is another call made instead, because its variable is set? */
 static bool is_passed_over(struct discovery *d, const struct object *o, const struct surface *f, const struct elf_open *e)
@@ -245,24 +257,16 @@ static bool is_passed_over(struct discovery *d, const struct object *o, const st
 	for (i = 0; i < f->code.n && e->instead; i++) {
 		const struct elf_open *other = &f->code.at[i];
 
-		if (other->form && (other->via ? other->via : other->where) == e->instead && name_by_code(d, o, f, other))
+		if (other->form && elf_open_place(other) == e->instead && asked_for(d, o, f, other))
 			return true;
 	}
 	return false;
 }
 
-/* What a call asks for here, if it is for the library; NULL: not, or a variable in
- * the name is not set.  What a variable says is not judged by its name where the
- * object uses the library's functions. */
 static const char *name_by_code(struct discovery *d, const struct object *o, const struct surface *f,
 				const struct elf_open *e)
 {
-	struct expansion x = {.d = d, .f = f, .file = o->path};
-	const char *name = e->form ? expand(&x, e->form) : e->name;
-
-	if (!name || (strcmp(e->function, "dlopen") && strcmp(e->function, "dlmopen")) || is_passed_over(d, o, f, e))
-		return NULL;
-	return target_matches(d->surfaces->target, name) || (e->form && surface_hides_loader(f)) ? name : NULL;
+	return is_passed_over(d, o, f, e) ? NULL : asked_for(d, o, f, e);
 }
 
 /* The N names that one call may be given.  A table is gone along until one opens.
@@ -281,7 +285,7 @@ static bool open_by_call(struct discovery *d, struct object *o, const struct sur
 
 		if (name && (open->form || !chosen))
 			opened = open_one(d, o, name, flags_of_bits(open->flags), EVIDENCE_CODE,
-					  open->via ? open->via_in : open->in);
+					  elf_open_in(open));
 	}
 	return opened;
 }
@@ -302,7 +306,7 @@ static bool open_by_code(struct discovery *d, struct object *o, const struct sur
 			vec_push(&call, i);
 	for (i = 0; i < call.n; i++) {
 		size_t which = d->plan->reversed ? call.n - 1 - i : i, first = call.at[which];
-		uint64_t where = e[first].via ? e[first].via : e[first].where;
+		uint64_t where = elf_open_place(&e[first]);
 
 		n = (which + 1 < call.n ? call.at[which + 1] : f->code.n) - first;
 		for (k = 0; k < n && !name_by_code(d, o, f, &e[first + k]); k++)

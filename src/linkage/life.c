@@ -84,11 +84,9 @@ static int read_package(struct life *l, struct discovery *d, const char *path, s
 	if (!files.at.n && !package_is_wheel(path)) /* a wheel may hold what others need */
 		result = error_set(e, "%s: a directory without Python files or extension modules", path);
 	for (i = 0; i < files.at.n && !result && !l->sequence.died; i++) {
-		const char *file;
+		const char *file = files.at.at[d->plan->reversed ? files.at.n - 1 - i : i];
 
 		progress_show(path_base(path), i, files.at.n);
-		file = files.at.at[d->plan->reversed ? files.at.n - 1 - i : i];
-
 		if (python_is_file(d->surfaces->store, file))
 			result = read_script(l, d, file, e);
 		else

@@ -291,6 +291,13 @@ static bool is_roundabout(const struct profile *p, const struct target *t)
 	return p->objects_count && p->strings_count && p->versions[0].names_count;
 }
 
+/* May the file be this consumer, by its name? */
+static bool may_be(const struct profile *p, const struct target *t, const struct root_file *file,
+		   const struct elf_object *elf)
+{
+	return !strcmp(p->target, t->name) && !p->named_only && names_object(p, file, elf);
+}
+
 static bool is_named_by_roundabout(const struct reading *rd, const struct root_file *file, const struct elf_object *elf)
 {
 	const struct data *data = rd->owner->data;
@@ -327,7 +334,7 @@ static void recognise(struct reading *rd, struct reader *r, const struct root_fi
 	for (i = 0; i < data->n_profiles; i++) {
 		const struct profile *p = data->profiles[i];
 
-		if (strcmp(p->target, rd->t->name) || p->named_only || !names_object(p, file, elf))
+		if (!may_be(p, rd->t, file, elf))
 			continue;
 		if (p->version_before)
 			add_text(&rc, p->version_before, i, -1);
@@ -341,8 +348,7 @@ static void recognise(struct reading *rd, struct reader *r, const struct root_fi
 	if (elf_scan(r, elf, rc.needle.at, (unsigned)rc.needle.n, take_known, &rc) < 0)
 		rd->s->note = "its strings could not all be read";
 	for (i = 0; i < data->n_profiles && !rd->s->profile; i++)
-		if (!strcmp(data->profiles[i]->target, rd->t->name) && !data->profiles[i]->named_only &&
-		    names_object(data->profiles[i], file, elf) && (direct || is_roundabout(data->profiles[i], rd->t)) &&
+		if (may_be(data->profiles[i], rd->t, file, elf) && (direct || is_roundabout(data->profiles[i], rd->t)) &&
 		    all_seen(&rc, i) && imports_all(rd->symbols, data->profiles[i])) {
 			rd->s->profile = data->profiles[i];
 			rd->s->profile_version = rc.version[i];
@@ -407,14 +413,23 @@ static void identify(struct reading *rd, struct reader *r, const struct elf_obje
 		version_by_symbols(rd);
 }
 
-static void count_unlinked(struct reading *rd)
+bool surface_names_unlinked(const struct surface *s, unsigned k)
 {
-	unsigned i;
+	return s->held[k] && !s->imported[k] && !s->defined[k];
+}
 
-	for (i = 0; i < rd->t->symbols_count; i++)
-		if (rd->s->held[i] && !rd->s->imported[i] && !rd->s->defined[i]) {
-			rd->s->n_unlinked++;
-			rd->s->unlinked_key |= symbol_is_key(&rd->t->symbols[i]);
+/* Of those that are LOOKED_UP in a copy that was opened; NULL: all may be. */
+static void count_unlinked(struct reading *rd, const bool *looked_up)
+{
+	struct surface *s = rd->s;
+	unsigned k;
+
+	s->n_unlinked = 0;
+	s->unlinked_key = false;
+	for (k = 0; k < rd->t->symbols_count; k++)
+		if (surface_names_unlinked(s, k) && (!looked_up || looked_up[k])) {
+			s->n_unlinked++;
+			s->unlinked_key |= symbol_is_key(&rd->t->symbols[k]);
 		}
 }
 
@@ -442,11 +457,6 @@ static void read_code(struct surfaces *owner, struct surface *s, struct reader *
 		s->note = "its code could not be read";
 }
 
-static bool is_lookup(const struct elf_open *o)
-{
-	return !strcmp(o->function, "dlsym") || !strcmp(o->function, "dlvsym");
-}
-
 /* A function that is only looked up in a scope needs no name of the library. */
 static void take_lookups(struct reading *rd)
 {
@@ -457,13 +467,11 @@ static void take_lookups(struct reading *rd)
 	int symbol;
 
 	memset(elsewhere, 0, rd->t->symbols_count + 1);
-	s->n_unlinked = 0; /* once more, with what the code has shown */
-	s->unlinked_key = false;
 	for (i = 0; i < s->code.n; i++) {
 		const struct elf_open *o = &s->code.at[i];
 
-		computed |= is_lookup(o) && o->computed;
-		if (!is_lookup(o) || !o->name || (symbol = target_symbol_index(rd->t, o->name)) < 0)
+		computed |= elf_open_is_lookup(o) && o->computed;
+		if (!elf_open_is_lookup(o) || !o->name || (symbol = target_symbol_index(rd->t, o->name)) < 0)
 			continue;
 		if (o->handle == HANDLE_DEFAULT)
 			s->by_default[symbol] = true;
@@ -473,21 +481,12 @@ static void take_lookups(struct reading *rd)
 			elsewhere[symbol] = true;
 	}
 	for (k = 0; k < rd->t->symbols_count; k++) {
-		bool looked_up = s->held[k] && !s->imported[k] && !s->defined[k];
-
-		s->by_default[k] |= looked_up && s->profile && s->profile->default_first;
+		s->by_default[k] |= surface_names_unlinked(s, k) && s->profile && s->profile->default_first;
 		s->scoped |= s->by_default[k] || s->by_next[k];
-		if (!looked_up || (!computed && !elsewhere[k] && (s->by_default[k] || s->by_next[k])))
-			continue;
-		s->n_unlinked++;
-		s->unlinked_key |= symbol_is_key(&rd->t->symbols[k]);
+		elsewhere[k] |= computed || !(s->by_default[k] || s->by_next[k]);
 	}
+	count_unlinked(rd, elsewhere); /* once more, with what the code has shown */
 	free(elsewhere);
-}
-
-static bool is_dlopen(const struct elf_open *o)
-{
-	return !strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen");
 }
 
 bool surface_computes(const struct surface *s)
@@ -497,7 +496,7 @@ bool surface_computes(const struct surface *s)
 	if (!s->code_read || s->code.note)
 		return true;
 	for (i = 0; i < s->code.n; i++)
-		if (is_dlopen(&s->code.at[i]) && s->code.at[i].computed)
+		if (elf_open_is_file(&s->code.at[i]) && s->code.at[i].computed)
 			return true;
 	return false;
 }
@@ -531,7 +530,7 @@ static struct surface *read_surface(struct surfaces *owner, const struct root_fi
 		    (elf->soname && target_matches(rd.t, elf->soname)))
 			scan_strings(&rd, r, elf);
 		judge(&rd, r, elf, &symbols);
-		count_unlinked(&rd);
+		count_unlinked(&rd, NULL);
 		elf_dlopen_notes(r, elf, &owner->store->names, &owner->arena, &s->notes);
 		if (owner->data->engine && owner->engine == file->real) {
 			s->profile = owner->data->engine;

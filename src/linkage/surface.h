@@ -69,6 +69,10 @@ const struct surface *surface_with_code(struct surfaces *s, const struct root_fi
 /* Is a name of what it opens computed, as far as its code was read? */
 bool surface_computes(const struct surface *s);
 
+/* Is the K-th function of the library one that the object names, and neither imports
+ * nor defines? */
+bool surface_names_unlinked(const struct surface *s, unsigned k);
+
 /* Does the object look up the API under a name that it does not show? */
 bool surface_hides_loader(const struct surface *s);
 

@@ -64,13 +64,12 @@ static void each_open(const struct opens_entry *entry, show_function *show, void
 						 .where = f->notes.at[i].feature});
 	for (i = 0; i < f->code.n; i++) {
 		const struct elf_open *o = &f->code.at[i];
-
 		const char *name = o->name ? o->name : o->form;
 
 		/* dlopen(NULL) opens nothing. */
-		if ((name || o->computed) && (!strcmp(o->function, "dlopen") || !strcmp(o->function, "dlmopen")))
+		if ((name || o->computed) && elf_open_is_file(o))
 			show(to, &(struct shown){.name = name, .computed = o->computed, .evidence = "code",
-						 .where = o->via_in ? o->via_in : o->in, .flags = flags_of_bits(o->flags),
+						 .where = elf_open_in(o), .flags = flags_of_bits(o->flags),
 						 .flags_known = o->flags >= 0});
 	}
 	for (i = 0; i < f->literal.n; i++)
@@ -84,16 +83,15 @@ static bool looks_up_symbol(const struct target *t, const struct surface *f, uns
 	size_t i;
 
 	for (i = 0; i < f->code.n; i++)
-		if (f->code.at[i].name && !strncmp(f->code.at[i].function, "dl", 2) &&
-		    strstr(f->code.at[i].function, "sym") && !strcmp(f->code.at[i].name, t->symbols[k].name))
+		if (f->code.at[i].name && elf_open_is_lookup(&f->code.at[i]) &&
+		    !strcmp(f->code.at[i].name, t->symbols[k].name))
 			return true;
-	return f->held[k] && !f->imported[k] && !f->defined[k];
+	return surface_names_unlinked(f, k);
 }
 
 static bool is_api_lookup(const struct target *t, const struct elf_open *o)
 {
-	return (!strcmp(o->function, "dlsym") || !strcmp(o->function, "dlvsym")) && o->name &&
-	       target_symbol_index(t, o->name) >= 0;
+	return elf_open_is_lookup(o) && o->name && target_symbol_index(t, o->name) >= 0;
 }
 
 static const char *handle_name(const struct elf_open *o)
@@ -117,7 +115,7 @@ static json_t *json_lookups(const struct target *t, const struct surface *f)
 		json_put_text(j, "name", o->name);
 		json_put_text(j, "handle", handle_name(o));
 		json_put_text(j, "opened_at", o->opened_in);
-		json_put_text(j, "where", o->via_in ? o->via_in : o->in);
+		json_put_text(j, "where", elf_open_in(o));
 		json_array_append_new(list, j);
 	}
 	return list;
