@@ -4,12 +4,6 @@ set -u
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "$0")/../lib/cli.sh"
 
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-int ncclGetUniqueId(void *id) { (void)id; return 0; }
-int ncclCommInitRank(void **comm) { (void)comm; return 0; }
-C
 # Each engine opens by one function, says what it got, and uses the library.
 cat >engine.h <<'C'
 #define _GNU_SOURCE
@@ -118,7 +112,7 @@ C
 mkdir a b
 # shellcheck disable=SC2086 # CC may be a compiler with options
 {
-	$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o a/libnccl.so.2 && cp a/libnccl.so.2 a/libnccl.so &&
+	mock_copy a/libnccl.so.2 && cp a/libnccl.so.2 a/libnccl.so &&
 		cp a/libnccl.so.2 b/libnccl.so.2 && cp a/libnccl.so.2 b/other.so &&
 		for engine in home file either orelse table suffix; do
 			$CC -O2 -w $engine.c -o $engine -ldl && $CC -O0 -w $engine.c -o $engine-plain -ldl || exit 1

@@ -4,10 +4,6 @@ set -u
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "$0")/../lib/cli.sh"
 
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-C
 mkdir a b
 cat >opener.c <<'C'
 #include <dlfcn.h>
@@ -16,7 +12,7 @@ void *opener(void) { return dlopen(name, RTLD_NOW); }
 C
 echo 'int main(void) { return 0; }' >engine.c
 # shellcheck disable=SC2086 # CC may be a compiler with options
-$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o a/libnccl.so.2 && cp a/libnccl.so.2 b/ &&
+mock_copy a/libnccl.so.2 && cp a/libnccl.so.2 b/ &&
 	$CC -shared -fPIC -DNAME="\"$work/a/libnccl.so.2\"" opener.c -o bypath.so -ldl &&
 	$CC -shared -fPIC -DNAME='"libnccl.so.2"' opener.c -o byname.so -ldl &&
 	$CC -Wl,--no-as-needed engine.c -L. -l:bypath.so -l:byname.so -o engine || { echo 'cannot compile'; exit 1; }

@@ -4,11 +4,6 @@ set -u
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "$0")/../lib/cli.sh"
 
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-int ncclGetUniqueId(void *id) { (void)id; return 0; }
-C
 echo 'int ncclGetUniqueId(void *); int use(void *id) { return ncclGetUniqueId(id); }' >plugin.c
 # As UCC: the name of the plugin is found by a glob, the library's stands nowhere.
 cat >libucc.c <<'C'
@@ -21,7 +16,7 @@ echo 'extern void *open_plugin(const char *); int main(void) { return !open_plug
 echo 'int main(void) { return 0; }' >engine.c
 mkdir -p nccl ucc/lib/ucc depot/a1/lib depot/empty
 # shellcheck disable=SC2086 # CC may be a compiler with options
-$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o nccl/libnccl.so.2 && cp nccl/libnccl.so.2 depot/a1/lib/ &&
+mock_copy nccl/libnccl.so.2 && cp nccl/libnccl.so.2 depot/a1/lib/ &&
 	$CC -shared -fPIC plugin.c -Lnccl -l:libnccl.so.2 -Wl,-rpath,"$work/nccl" -o ucc/lib/ucc/libucc_tl_nccl.so &&
 	$CC -shared -fPIC libucc.c -Wl,-soname,libucc.so.1 -o ucc/lib/libucc.so.1 -ldl &&
 	$CC user.c -Lucc/lib -l:libucc.so.1 -Wl,-rpath,"$work/ucc/lib" -o user && $CC engine.c -o engine ||

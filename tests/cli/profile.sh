@@ -4,12 +4,6 @@ set -u
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "$0")/../lib/cli.sh"
 
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-int ncclGetUniqueId(void *id) { (void)id; return 0; }
-int ncclCommInitRank(void **comm) { (void)comm; return 0; }
-C
 # The names of the library and of its functions are pieces; only the functions' can be seen.
 cat >engine.c <<'C'
 #include <dlfcn.h>
@@ -27,7 +21,7 @@ int main(int argc, char **argv)
 C
 mkdir lib
 # shellcheck disable=SC2086 # CC may be a compiler with options
-$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o lib/libnccl.so.2 &&
+mock_copy lib/libnccl.so.2 &&
 	$CC engine.c -o engine -ldl || { echo 'cannot compile'; exit 1; }
 
 checks 3 'under a name that it does not show' --library-path lib ./engine

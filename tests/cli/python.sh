@@ -10,13 +10,9 @@ opens() {
 }
 
 mkdir lib other
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-C
 echo 'int main(void) { return 0; }' >engine.c
 # shellcheck disable=SC2086 # CC may be a compiler with options
-$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o lib/libnccl.so.2 && cp lib/libnccl.so.2 other/ &&
+mock_copy lib/libnccl.so.2 && cp lib/libnccl.so.2 other/ &&
 	$CC engine.c -o engine || { echo 'cannot compile'; exit 1; }
 
 cat >shim.py <<'PY'

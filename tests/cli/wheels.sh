@@ -4,11 +4,6 @@ set -u
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "$0")/../lib/cli.sh"
 
-cat >mock.c <<'C'
-const char banner[] = "NCCL version 2.30.7+cuda13.0";
-int ncclGetVersion(int *version) { *version = 23007; return 0; }
-int ncclGetUniqueId(void *id) { (void)id; return 0; }
-C
 cat >native.c <<'C'
 int ncclGetUniqueId(void *id);
 int use(void *id) { return ncclGetUniqueId(id); }
@@ -16,7 +11,7 @@ C
 echo 'int main(void) { return 0; }' >engine.c
 mkdir -p shim/shim fat/nvidia/nccl/lib
 # shellcheck disable=SC2086 # CC may be a compiler with options
-$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o fat/nvidia/nccl/lib/libnccl.so.2 &&
+mock_copy fat/nvidia/nccl/lib/libnccl.so.2 &&
 	$CC -shared -fPIC native.c -Lfat/nvidia/nccl/lib -l:libnccl.so.2 -Wl,--enable-new-dtags,-rpath,'$ORIGIN/../nvidia/nccl/lib' \
 		-o shim/shim/_native.so &&
 	$CC engine.c -o engine || { echo 'cannot compile'; exit 1; }

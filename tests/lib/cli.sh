@@ -27,3 +27,15 @@ expect() {
 checks() {
 	expect "$1" "$2" check --clean-env "${@:3}"
 }
+
+# mock_copy FILE: a copy of the library that says its version, and does nothing.
+mock_copy() {
+	cat >mock.c <<'C'
+const char banner[] = "NCCL version 2.30.7+cuda13.0";
+int ncclGetVersion(int *version) { *version = 23007; return 0; }
+int ncclGetUniqueId(void *id) { (void)id; return 0; }
+int ncclCommInitRank(void **comm) { (void)comm; return 0; }
+C
+	# shellcheck disable=SC2086 # CC may be a compiler with options
+	$CC -shared -fPIC -Wl,-soname,libnccl.so.2 mock.c -o "$1"
+}
