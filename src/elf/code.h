@@ -24,6 +24,9 @@
 /* What a call of dlsym looks in. */
 enum elf_handle { HANDLE_UNKNOWN, HANDLE_DEFAULT, HANDLE_NEXT, HANDLE_OPENED };
 
+/* When a walk along a table of names ends. */
+enum elf_walk { WALK_UNREAD, WALK_UNTIL_OPEN, WALK_ALL };
+
 struct elf_open {
 	const char *function; /* "dlopen", "dlmopen", "dlsym", "dlvsym" */
 	const char *name;     /* NULL: a form, computed, or else a null pointer, which dlopen takes for the program */
@@ -41,6 +44,13 @@ struct elf_open {
 	const char *in;       /* "function+0x1f", or "0x4a10" where no dynamic symbol covers it */
 	const char *via_in;   /* the same of `via`; NULL = none */
 	const char *opened_in; /* … and of `opened_at` */
+	uint64_t fallback_of; /* elf_open_place() of a call: this one is made only after that returned NULL; 0 = not shown */
+	bool unclear;         /* … and how it stands to the others cannot be read */
+	enum elf_walk walk;   /* of a row: when the walk along the table ends */
+	bool tail;            /* a jump: glibc takes who called the function for the caller (return address) */
+	bool asked_here;      /* tail: somebody in this object calls the function */
+	const char *asked_as; /* tail: the function's exported name, by which other objects call it; NULL = none */
+	const char *through;  /* a function of another object, which opens what it is given; NULL = `function` itself */
 };
 
 struct elf_opens {
